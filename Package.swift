@@ -95,7 +95,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
@@ -110,6 +109,7 @@ let package = Package(
             name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"], path: "Sources/CLibraries/CSRTPCiphers",
             cSettings: warningsOfC),
         library("CSpeexDSP", pkgConfig: "speexdsp", apt: "libspeexdsp-dev"),
+        library("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
         .target(
             name: "CPostgres", path: "Sources/CLibraries/CPostgres", cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
@@ -199,14 +199,14 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "BlockingWork", "CPostgres", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore",
+                "BlockingWork", "CPostgres", "CSQLite", "ConfigReader", "Core", "Cryptography", "Enrollment",
+                "ExchangeCore",
                 "Files",
                 "HTTPTransport", "ICE",
                 "JSON", "Monitoring", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "GRDB", package: "GRDB.swift"),
             ]),
 
         // Floor 5: agent.
@@ -492,7 +492,6 @@ let package = Package(
             "ExchangeStoreTests",
             [
                 "Core", "ExchangeCore", "ExchangeServer", "JSON", "SignalSupport", "SignalWire",
-                .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         tests(
             "ExchangeIntegrationTests",

@@ -31,7 +31,7 @@ def exception():
 
 
 def mit():
-    text = whole("GRDB.swift/LICENSE")
+    text = whole("swift-nio/Sources/CNIOLLHTTP/LICENSE")
     return text[text.index("Permission is hereby granted") :]
 
 
@@ -51,7 +51,6 @@ Public License 2.1 in /usr/share/common-licenses/LGPL-2.1, that of the GNU Gener
 
 TEXTS = [
     ("Swift-exception: the Runtime Library Exception to the Apache License 2.0", exception()),
-    ("GRDB.swift: MIT", whole("GRDB.swift/LICENSE")),
     ("llhttp, in swift-nio: MIT", whole("swift-nio/Sources/CNIOLLHTTP/LICENSE")),
     ("SHA-1 of FreeBSD, in swift-nio: BSD-3-Clause", comment("swift-nio/Sources/CNIOSHA1/c_nio_sha1.c", "Redistribution")),
     ("cpp_magic.h of uSHET, in swift-nio: MIT", "Copyright (c) 2014 Thomas Nixon, Jonathan Heathcote\n\n" + mit()),

@@ -1,6 +1,5 @@
 import ExchangeCore
 @testable import ExchangeServer
-import GRDB
 import SignalSupport
 import SignalWire
 import Testing
@@ -38,17 +37,17 @@ import Core
     @Test("An earlier database makes those acquainted whose calls were answered, and those who were called")
     func seeded() throws {
         let folder = try Folder()
-        let queue = try DatabaseQueue(path: folder.database)
-        try StoreSchema.migrator.migrate(queue, upTo: "5 identifiers")
-        try queue.write { database in
-            try database.execute(
-                sql: """
-                    INSERT INTO call_records (invite, invitee, inviter, inviter_device, sent_ms, answered_ms) VALUES
-                        ('1', 'bob', 'alice', 'a', 1000, 2000), ('2', 'bob', 'alice', 'a', 3000, NULL),
-                        ('3', 'bob', 'mallory', 'm', 4000, NULL), ('4', 'bob', 'bob', 'b', 5000, 6000);
-                    """)
+        let database = try SQLiteDatabase(path: folder.database)
+        try StoreSchema.migrations.migrate(database, upTo: "5 identifiers")
+        try database.write { connection in
+            try connection.execute(
+                """
+                INSERT INTO call_records (invite, invitee, inviter, inviter_device, sent_ms, answered_ms) VALUES
+                    ('1', 'bob', 'alice', 'a', 1000, 2000), ('2', 'bob', 'alice', 'a', 3000, NULL),
+                    ('3', 'bob', 'mallory', 'm', 4000, NULL), ('4', 'bob', 'bob', 'b', 5000, 6000);
+                """)
         }
-        try queue.close()
+        database.close()
         let store = try ExchangeStore.open(path: folder.database)
         defer { store.close() }
         let saved = try store.read()

@@ -1,7 +1,6 @@
 import ExchangeCore
 @testable import ExchangeServer
 import Foundation
-import GRDB
 import JSON
 import SignalWire
 import Testing
@@ -21,9 +20,9 @@ import Core
     }
 
     private func count(_ table: String, _ path: String) throws -> Int {
-        let queue = try DatabaseQueue(path: path)
-        defer { try? queue.close() }
-        return try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)") ?? -1 }
+        let database = try SQLiteDatabase(path: path)
+        defer { database.close() }
+        return Int(try database.read { try $0.firstValue(of: "SELECT count(*) FROM \(table)").integer } ?? -1)
     }
 
     @Test("SIG-1: A signal to sixty is one body on disk, which goes with the last event that has it")
@@ -59,18 +58,18 @@ import Core
     @Test("Events from version 5 are there after the migration, and one that is damaged stays so")
     func migration() throws {
         let folder = try Folder()
-        let queue = try DatabaseQueue(path: folder.database)
-        try StoreSchema.migrator.migrate(queue, upTo: "5 identifiers")
-        try queue.write { database in
-            try database.execute(
-                sql: """
-                    INSERT INTO events (user, guest, room, sequence, body, device, at_ms) VALUES
-                    ('bob', '', '', 7, '{"data":{"payload":{"n":9007199254740993}},"sequence":7,"type":"notification"}',
-                        'b', 1699999999000),
-                    ('bob', '', '', 8, '!"data":{"payload":1},"sequence":8,"type":"notification"}', 'b', 1699999999000)
-                    """)
+        let database = try SQLiteDatabase(path: folder.database)
+        try StoreSchema.migrations.migrate(database, upTo: "5 identifiers")
+        try database.write { connection in
+            try connection.execute(
+                """
+                INSERT INTO events (user, guest, room, sequence, body, device, at_ms) VALUES
+                ('bob', '', '', 7, '{"data":{"payload":{"n":9007199254740993}},"sequence":7,"type":"notification"}',
+                    'b', 1699999999000),
+                ('bob', '', '', 8, '!"data":{"payload":1},"sequence":8,"type":"notification"}', 'b', 1699999999000)
+                """)
         }
-        try queue.close()
+        database.close()
         let store = try ExchangeStore.open(path: folder.database, clock: ScriptedClock().clock)
         defer { store.close() }
         let events = try store.read().events

@@ -1,5 +1,4 @@
 @testable import ExchangeServer
-import GRDB
 import TestSupport
 import Testing
 
@@ -9,24 +8,30 @@ struct FrozenSchemaTests {
     func schema() throws {
         let folder = try Folder()
         try ExchangeStore.open(path: folder.database, clock: ScriptedClock().clock).close()
-        let queue = try DatabaseQueue(path: folder.database)
-        defer { try? queue.close() }
+        let database = try SQLiteDatabase(path: folder.database)
+        defer { database.close() }
         var present: Set<String> = []
-        try queue.read { database in
-            for migration in try String.fetchAll(database, sql: "SELECT identifier FROM grdb_migrations") {
-                present.insert("migration \(migration)")
+        try database.read { connection in
+            for migration in try connection.allRows(of: "SELECT identifier FROM grdb_migrations") {
+                present.insert("migration \(try migration.decode(String.self, forColumn: "identifier"))")
             }
-            let rows = try Row.fetchAll(
-                database, sql: "SELECT type, name, tbl_name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+            let rows = try connection.allRows(
+                of: "SELECT type, name, tbl_name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
             for row in rows {
-                let (kind, name, table): (String, String, String) = (row["type"], row["name"], row["tbl_name"])
+                let kind = try row.decode(String.self, forColumn: "type")
+                let name = try row.decode(String.self, forColumn: "name")
+                let table = try row.decode(String.self, forColumn: "tbl_name")
                 guard kind == "table" else {
                     present.insert("\(kind) \(name) of \(table)")
                     continue
                 }
-                for column in try database.columns(in: name) {
-                    let bounds = (column.isNotNull ? " not null" : "") + (column.primaryKeyIndex > 0 ? " key" : "")
-                    present.insert("table \(name): \(column.name) \(column.type)\(bounds)")
+                for column in try connection.allRows(of: "SELECT * FROM pragma_table_info(?)", [name]) {
+                    let isNotNull = try column.decode(Bool.self, forColumn: "notnull")
+                    let isKey = try column.decode(Bool.self, forColumn: "pk")
+                    let bounds = (isNotNull ? " not null" : "") + (isKey ? " key" : "")
+                    let title = try column.decode(String.self, forColumn: "name")
+                    present.insert(
+                        "table \(name): \(title) \(try column.decode(String.self, forColumn: "type"))\(bounds)")
                 }
             }
         }

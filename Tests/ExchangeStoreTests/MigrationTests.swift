@@ -1,7 +1,6 @@
 import ExchangeCore
 @testable import ExchangeServer
 import Foundation
-import GRDB
 import SignalWire
 import Testing
 import Core
@@ -12,19 +11,19 @@ import Core
 
     /// Makes a database of version 2 with some tokens in it.
     private func makeVersion2(_ path: String, at milliseconds: Int64) throws {
-        let queue = try DatabaseQueue(path: path)
-        defer { try? queue.close() }
-        try StoreSchema.migrator.migrate(queue, upTo: "2 pushes")
-        try queue.write { database in
+        let database = try SQLiteDatabase(path: path)
+        defer { database.close() }
+        try StoreSchema.migrations.migrate(database, upTo: "2 pushes")
+        try database.write { connection in
             func token(
                 _ name: String, _ login: String, refresh: Bool = false, user: String = "alice",
                 anonymous: Bool = false, application: String? = "app", scope: String? = nil, parent: String? = nil,
                 superseded: Int64? = nil, revoked: Bool = false, seconds: Int64
             ) throws {
                 let ends = milliseconds + 1_000 * seconds
-                try database.execute(
-                    sql: "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    arguments: [
+                try connection.run(
+                    "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [
                         digest(name), digest(login), refresh, user, anonymous, application, scope,
                         parent.map { digest($0) }, superseded, revoked, ends, ends + 600_000, nil,
                     ])
@@ -48,19 +47,19 @@ import Core
     func missedSessions() throws {
         let folder = try Folder()
         let clock = ScriptedClock()
-        let queue = try DatabaseQueue(path: folder.database)
-        try StoreSchema.migrator.migrate(queue, upTo: "9 events for all")
-        try queue.write { database in
+        let database = try SQLiteDatabase(path: folder.database)
+        try StoreSchema.migrations.migrate(database, upTo: "9 events for all")
+        try database.write { connection in
             for (id, end) in [("s1", nil), ("s2", clock.clock.timeOfDay().unixMilliseconds)] as [(String, Int64?)] {
-                try database.execute(
-                    sql: """
-                        INSERT INTO sessions (
-                            id, user, guest, room, device, registered, connection, places, resumable_until_ms
-                        ) VALUES (?, 'alice', '', '', 'a', 1, 'c', '[]', ?)
-                        """, arguments: [id, end])
+                try connection.run(
+                    """
+                    INSERT INTO sessions (
+                        id, user, guest, room, device, registered, connection, places, resumable_until_ms
+                    ) VALUES (?, 'alice', '', '', 'a', 1, 'c', '[]', ?)
+                    """, [id, end])
             }
         }
-        try queue.close()
+        database.close()
         let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         defer { store.close() }
         let sessions = try store.read().sessions

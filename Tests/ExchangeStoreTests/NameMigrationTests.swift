@@ -1,7 +1,6 @@
 import ExchangeCore
 import ExchangeServer
 import Foundation
-import GRDB
 import SignalWire
 import Testing
 import Core
@@ -72,16 +71,15 @@ import Core
         let again = try ExchangeStore.open(path: folder.database, clock: ScriptedClock().clock)
         #expect(again.setAsideRows.isEmpty, "it is told once")
         again.close()
-        let queue = try DatabaseQueue(path: folder.database)
-        let rows = try queue.read {
-            try Row.fetchAll($0, sql: "SELECT table_name, reason, content FROM set_aside ORDER BY id")
-        }
-        let contents = rows.map { $0["content"] as String }
+        let database = try SQLiteDatabase(path: folder.database)
+        defer { database.close() }
+        let rows = try database.read { try $0.allRows(of: "SELECT reason, content FROM set_aside ORDER BY id") }
+        let contents = try rows.map { try $0.decode(String.self, forColumn: "content") }
         #expect(rows.count == 14)
         #expect(contents.contains { $0.contains(#""id":"class-7\\u{0}x""#) }, "\(contents)")
         #expect(contents.contains { $0.contains(#""id":"class\\u{202e}7""#) })
         #expect(contents.contains { $0.contains(#""id":"session-4""#) && $0.contains(#""device":"lobby""#) })
-        let reasons = Set(rows.map { $0["reason"] as String })
+        let reasons = Set(try rows.map { try $0.decode(String.self, forColumn: "reason") })
         #expect(reasons.contains("device was cut off") && reasons.contains("id is not UTF-8"))
         #expect(reasons.contains("inviter_device must be in Unicode Normalization Form C"))
     }

@@ -1,4 +1,4 @@
-import GRDB
+@testable import ExchangeServer
 
 /// A database as version 2 left it.
 enum OldDatabase {
@@ -10,88 +10,74 @@ enum OldDatabase {
 
     /// Makes one, with rows that are to live on and rows that cannot.
     static func make(at path: String) throws {
-        let queue = try DatabaseQueue(path: path)
-        try queue.write { database in
-            try database.execute(sql: schema)
-            try database.execute(
-                sql: "INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 7, 'first', ?)",
-                arguments: [now - 5_000])
-            try good(database)
-            try bad(database)
+        let database = try SQLiteDatabase(path: path)
+        defer { database.close() }
+        try database.write { connection in
+            try connection.execute(schema)
+            try connection.run(
+                "INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 7, 'first', ?)", [now - 5_000])
+            try connection.execute(good)
+            try connection.execute(bad)
         }
-        try queue.close()
     }
 
-    private static func good(_ database: Database) throws {
-        try database.execute(
-            sql: """
-                INSERT INTO groups VALUES ('class-7', 'Class 7', 'alice', '["alice","bob"]');
-                INSERT INTO invites VALUES ('invite-1', 'alice', 'a', 'class-7', '[{"user":"bob","state":"pending"}]',
-                    NULL, NULL, NULL, 'key', 30, :now, NULL, NULL, 0);
-                INSERT INTO calls VALUES ('invite-0', 'bob', 'b', 'alice', 'a', :now);
-                INSERT INTO call_records VALUES
-                    ('invite-0', 'bob', 'b', 'alice', 'a', NULL, :now, :now, NULL, NULL, NULL);
-                INSERT INTO push_targets VALUES ('bob', 'b', '[{"kind":"apns","token":"t"}]');
-                INSERT INTO pushes VALUES ('push-1', 'invite-1', 'bob', 'b', '{"kind":"apns","token":"t"}', 'invite',
-                    'alice', 'class-7', NULL, NULL, NULL, :now, :now, 0, 0);
-                INSERT INTO dead_pushes VALUES ('push-0', 'invite-0', 'bob', 'b', 'apns', 'invite', 'gone', NULL, 1, :now);
-                INSERT INTO tokens VALUES (:alice, :alice, 0, 'alice', 0, 'app', NULL, NULL, NULL, 0, :end, :end, NULL);
-                INSERT INTO tokens VALUES (:guest, :guest, 0, 'guest', 1, 'app', NULL, NULL, NULL, 0, :end, :end, NULL);
-                INSERT INTO tokens VALUES (:visitor, :visitor, 0, 'alice', 0, 'key',
-                    '{"room":"lobby","role":"publisher"}', NULL, NULL, 0, :end, :end, NULL);
-                INSERT INTO tokens VALUES ('dead', 'dead', 0, '', 0, NULL, NULL, NULL, NULL, 1, :end, :end, NULL);
-                INSERT INTO sessions VALUES ('session-1', 'alice', 'a', 0, 1, 'connection-1', NULL, :alice, '[]', NULL);
-                INSERT INTO sessions VALUES ('session-2', 'guest', 'g', 1, 0, 'connection-2', NULL, :guest,
-                    '[{"room":"lobby"}]', NULL);
-                INSERT INTO sessions VALUES ('session-3', 'alice', 'lobby' || char(0) || 'a', 0, 0, 'connection-3',
-                    '{"room":"lobby","role":"publisher"}', :visitor, '[{"room":"lobby","role":"publisher"}]', NULL);
-                INSERT INTO streams VALUES ('alice', 1040, 3);
-                INSERT INTO events VALUES ('alice', 4, '{"sequence":4,"type":"notification","data":{"payload":1}}',
-                    'a', NULL, :now);
-                INSERT INTO events VALUES ('alice', 5, '{"sequence":5,"type":"notification","data":{"payload":2}}',
-                    'lobby' || char(0) || 'a', NULL, :now);
-                INSERT INTO events VALUES ('guest', 9, '{"sequence":9,"type":"notification","data":{"payload":3}}',
-                    'g', NULL, :now);
-                INSERT INTO events VALUES ('bob', 2, '{"sequence":2,"type":"notification","data":{"payload":4}}',
-                    NULL, 'b', :now);
-                """, arguments: arguments)
-    }
+    private static let good = """
+        INSERT INTO groups VALUES ('class-7', 'Class 7', 'alice', '["alice","bob"]');
+        INSERT INTO invites VALUES ('invite-1', 'alice', 'a', 'class-7', '[{"user":"bob","state":"pending"}]',
+            NULL, NULL, NULL, 'key', 30, \(now), NULL, NULL, 0);
+        INSERT INTO calls VALUES ('invite-0', 'bob', 'b', 'alice', 'a', \(now));
+        INSERT INTO call_records VALUES
+            ('invite-0', 'bob', 'b', 'alice', 'a', NULL, \(now), \(now), NULL, NULL, NULL);
+        INSERT INTO push_targets VALUES ('bob', 'b', '[{"kind":"apns","token":"t"}]');
+        INSERT INTO pushes VALUES ('push-1', 'invite-1', 'bob', 'b', '{"kind":"apns","token":"t"}', 'invite',
+            'alice', 'class-7', NULL, NULL, NULL, \(now), \(now), 0, 0);
+        INSERT INTO dead_pushes VALUES ('push-0', 'invite-0', 'bob', 'b', 'apns', 'invite', 'gone', NULL, 1, \(now));
+        INSERT INTO tokens VALUES ('\(alicesLogin)', '\(alicesLogin)', 0, 'alice', 0, 'app', NULL, NULL, NULL, 0, \(now + 600_000), \(now + 600_000), NULL);
+        INSERT INTO tokens VALUES ('\(guestsLogin)', '\(guestsLogin)', 0, 'guest', 1, 'app', NULL, NULL, NULL, 0, \(now + 600_000), \(now + 600_000), NULL);
+        INSERT INTO tokens VALUES ('\(visitorsLogin)', '\(visitorsLogin)', 0, 'alice', 0, 'key',
+            '{"room":"lobby","role":"publisher"}', NULL, NULL, 0, \(now + 600_000), \(now + 600_000), NULL);
+        INSERT INTO tokens VALUES ('dead', 'dead', 0, '', 0, NULL, NULL, NULL, NULL, 1, \(now + 600_000), \(now + 600_000), NULL);
+        INSERT INTO sessions VALUES ('session-1', 'alice', 'a', 0, 1, 'connection-1', NULL, '\(alicesLogin)', '[]', NULL);
+        INSERT INTO sessions VALUES ('session-2', 'guest', 'g', 1, 0, 'connection-2', NULL, '\(guestsLogin)',
+            '[{"room":"lobby"}]', NULL);
+        INSERT INTO sessions VALUES ('session-3', 'alice', 'lobby' || char(0) || 'a', 0, 0, 'connection-3',
+            '{"room":"lobby","role":"publisher"}', '\(visitorsLogin)', '[{"room":"lobby","role":"publisher"}]', NULL);
+        INSERT INTO streams VALUES ('alice', 1040, 3);
+        INSERT INTO events VALUES ('alice', 4, '{"sequence":4,"type":"notification","data":{"payload":1}}',
+            'a', NULL, \(now));
+        INSERT INTO events VALUES ('alice', 5, '{"sequence":5,"type":"notification","data":{"payload":2}}',
+            'lobby' || char(0) || 'a', NULL, \(now));
+        INSERT INTO events VALUES ('guest', 9, '{"sequence":9,"type":"notification","data":{"payload":3}}',
+            'g', NULL, \(now));
+        INSERT INTO events VALUES ('bob', 2, '{"sequence":2,"type":"notification","data":{"payload":4}}',
+            NULL, 'b', \(now));
+        """
 
     /// Each of these is one row that has no place any more: one in each table and for each way.
-    private static func bad(_ database: Database) throws {
-        try database.execute(
-            sql: """
-                INSERT INTO groups VALUES ('class-7' || char(0) || 'x', NULL, 'mallory', '["mallory"]');
-                INSERT INTO groups VALUES ('class' || char(8238) || '7', NULL, 'mallory', '["mallory"]');
-                INSERT INTO groups VALUES ('mixed', NULL, 'bob', '["bob","ma\\u0000llory"]');
-                INSERT INTO groups VALUES (CAST(x'66FF67' AS TEXT), NULL, 'mallory', '["mallory"]');
-                INSERT INTO invites VALUES ('invite-2', 'bob', 'b', NULL, '[{"user":"alice","state":"pending"}]',
-                    NULL, NULL, NULL, 'key' || char(7), 30, :now, NULL, NULL, 0);
-                INSERT INTO invites VALUES ('invite-3', 'bob', 'e' || char(769), NULL,
-                    '[{"user":"alice","state":"pending"}]', NULL, NULL, NULL, 'key', 30, :now, NULL, NULL, 0);
-                INSERT INTO push_targets VALUES ('bob', 'ph' || char(8203) || 'one', '[{"kind":"apns","token":"t"}]');
-                INSERT INTO push_targets VALUES ('bob', 'phone', '[{"kind":"ap\\u0000ns","token":"t"}]');
-                INSERT INTO sessions VALUES ('session-4', 'alice', 'lobby', 0, 0, 'connection-4',
-                    '{"room":"lobby","role":"publisher"}', :visitor, '[]', NULL);
-                INSERT INTO sessions VALUES ('session-5', 'gu' || char(10) || 'est', 'g', 1, 0, 'connection-5', NULL,
-                    :guest, '[]', NULL);
-                INSERT INTO sessions VALUES ('session-6', 'guest', 'h', 1, 0, 'connection-6', NULL, NULL, '[]', NULL);
-                INSERT INTO tokens VALUES ('f00d', 'f00d', 0, 'gu' || char(10) || 'est', 1, 'app', NULL, NULL, NULL, 0,
-                    :end, :end, NULL);
-                INSERT INTO events VALUES ('bob', 3,
-                    '{"sequence":3,"type":"groupChanged","data":{"group":"g\\u0000","change":"left","user":"mallory"}}',
-                    NULL, NULL, :now);
-                INSERT INTO call_records VALUES
-                    ('invite-9', 'bob', NULL, 'alice', :long, NULL, :now, NULL, NULL, NULL, NULL);
-                """, arguments: arguments)
-    }
-
-    private static var arguments: StatementArguments {
-        [
-            "now": now, "end": now + 600_000, "alice": alicesLogin, "guest": guestsLogin, "visitor": visitorsLogin,
-            "long": String(repeating: "x", count: 300),
-        ]
-    }
+    private static let bad = """
+        INSERT INTO groups VALUES ('class-7' || char(0) || 'x', NULL, 'mallory', '["mallory"]');
+        INSERT INTO groups VALUES ('class' || char(8238) || '7', NULL, 'mallory', '["mallory"]');
+        INSERT INTO groups VALUES ('mixed', NULL, 'bob', '["bob","ma\\u0000llory"]');
+        INSERT INTO groups VALUES (CAST(x'66FF67' AS TEXT), NULL, 'mallory', '["mallory"]');
+        INSERT INTO invites VALUES ('invite-2', 'bob', 'b', NULL, '[{"user":"alice","state":"pending"}]',
+            NULL, NULL, NULL, 'key' || char(7), 30, \(now), NULL, NULL, 0);
+        INSERT INTO invites VALUES ('invite-3', 'bob', 'e' || char(769), NULL,
+            '[{"user":"alice","state":"pending"}]', NULL, NULL, NULL, 'key', 30, \(now), NULL, NULL, 0);
+        INSERT INTO push_targets VALUES ('bob', 'ph' || char(8203) || 'one', '[{"kind":"apns","token":"t"}]');
+        INSERT INTO push_targets VALUES ('bob', 'phone', '[{"kind":"ap\\u0000ns","token":"t"}]');
+        INSERT INTO sessions VALUES ('session-4', 'alice', 'lobby', 0, 0, 'connection-4',
+            '{"room":"lobby","role":"publisher"}', '\(visitorsLogin)', '[]', NULL);
+        INSERT INTO sessions VALUES ('session-5', 'gu' || char(10) || 'est', 'g', 1, 0, 'connection-5', NULL,
+            '\(guestsLogin)', '[]', NULL);
+        INSERT INTO sessions VALUES ('session-6', 'guest', 'h', 1, 0, 'connection-6', NULL, NULL, '[]', NULL);
+        INSERT INTO tokens VALUES ('f00d', 'f00d', 0, 'gu' || char(10) || 'est', 1, 'app', NULL, NULL, NULL, 0,
+            \(now + 600_000), \(now + 600_000), NULL);
+        INSERT INTO events VALUES ('bob', 3,
+            '{"sequence":3,"type":"groupChanged","data":{"group":"g\\u0000","change":"left","user":"mallory"}}',
+            NULL, NULL, \(now));
+        INSERT INTO call_records VALUES
+            ('invite-9', 'bob', NULL, 'alice', '\(String(repeating: "x", count: 300))', NULL, \(now), NULL, NULL, NULL, NULL);
+        """
 
     private static let schema = """
         CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);

@@ -2,7 +2,6 @@ import ExchangeCore
 @testable import ExchangeServer
 import Foundation
 import Glibc
-import GRDB
 import SignalWire
 import Testing
 
@@ -197,12 +196,11 @@ import Testing
     func newer() throws {
         let folder = try Folder()
         try ExchangeStore.open(path: folder.database).close()
-        let queue = try DatabaseQueue(path: folder.database)
-        try queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99 days to come')") }
-        try queue.close()
+        try damage("INSERT INTO grdb_migrations VALUES ('99 days to come')", in: folder)
         #expect(code(opening: folder.database, ifCorrupt: .setAside) == .newer)
-        let later = try DatabaseQueue(path: folder.database)
-        #expect(try later.read { try Int.fetchOne($0, sql: "SELECT runs FROM exchange") } == 1)
+        let later = try SQLiteDatabase(path: folder.database)
+        defer { later.close() }
+        #expect(try later.read { try $0.firstValue(of: "SELECT runs FROM exchange") } == .integer(1))
     }
 
     @Test("Damage in the middle of the file is found at the start")
@@ -241,9 +239,9 @@ import Testing
 
     /// Does something to the tables that no exchange does.
     private func damage(_ sql: String, in folder: Folder) throws {
-        let queue = try DatabaseQueue(path: folder.database)
-        try queue.write { try $0.execute(sql: sql) }
-        try queue.close()
+        let database = try SQLiteDatabase(path: folder.database)
+        defer { database.close() }
+        try database.write { try $0.execute(sql) }
     }
 
     @Test("A row with a text that is no JSON and would be put into messages is set aside, and the others are good")

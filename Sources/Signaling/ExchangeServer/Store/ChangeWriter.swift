@@ -1,13 +1,12 @@
 internal import ExchangeCore
 internal import FoundationEssentials
-internal import GRDB
 import JSON
 import SignalWire
 import Core
 
 /// Writes changes within one transaction. Statements are prepared once for a connection.
 struct ChangeWriter {
-    private let database: Database
+    private let connection: SQLiteConnection
     /// For deadlines and moments: as the others in the file are.
     private let times: TimeMap
     /// For records: as the clock is now.
@@ -16,9 +15,9 @@ struct ChangeWriter {
     private let removal: RecordRemoval
 
     init(
-        database: Database, times: TimeMap, recordTimes: TimeMap, bodies: SharedBodies, removal: RecordRemoval
+        connection: SQLiteConnection, times: TimeMap, recordTimes: TimeMap, bodies: SharedBodies, removal: RecordRemoval
     ) {
-        self.database = database
+        self.connection = connection
         self.times = times
         self.recordTimes = recordTimes
         self.bodies = bodies
@@ -84,14 +83,14 @@ struct ChangeWriter {
     /// Writes what differs: a file may have some fifty thousand users, of which one has changed.
     private func write(fileUsers users: [UserID]) throws {
         let new = Set(users.map(\.text))
-        let old = Set(try String.fetchAll(database, sql: "SELECT id FROM file_users"))
+        let old = Set(try connection.allRows(of: "SELECT id FROM file_users").compactMap(\.values[0].text))
         for user in old.subtracting(new) { try run("DELETE FROM file_users WHERE id = ?", [user]) }
         for user in new.subtracting(old) { try run("INSERT INTO file_users (id) VALUES (?)", [user]) }
         try run("UPDATE exchange SET file_users_known = 1", [])
     }
 
-    private func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
-        try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
+    private func run(_ sql: String, _ values: [(any SQLiteBindable)?]) throws {
+        try connection.run(sql, values)
     }
 
     private func write(_ token: StoredToken) throws {
@@ -190,7 +189,7 @@ struct ChangeWriter {
                 INSERT OR IGNORE INTO call_records (invite, invitee, inviter, inviter_device, group_id, sent_ms)
                 VALUES (?, ?, ?, ?, ?, ?)
                 """, [step.invite.text, step.invitee.text, inviter.text, device.text, group?.text, at])
-            if database.changesCount > 0 { try trimRecords(of: inviter) }
+            if connection.changedRows > 0 { try trimRecords(of: inviter) }
         case .answered(let device):
             try run(
                 "UPDATE call_records SET answered_ms = ?, invitee_device = ? WHERE invite = ? AND invitee = ?",
@@ -215,20 +214,19 @@ struct ChangeWriter {
                 SELECT rowid FROM call_records WHERE sent_ms < ? ORDER BY sent_ms LIMIT ?
             )
             """, [before, rows])
-        if database.changesCount < rows { removal.outdated = nil }
+        if connection.changedRows < rows { removal.outdated = nil }
     }
 
     /// Drops a caller's oldest records past its limit, then the oldest of all. The order of writing decides which is
     /// oldest, not the clock. Of a surplus that a lower limit has made, later calls drop the rest.
     private func trimRecords(of caller: UserID) throws {
-        let counts = try Row.fetchOne(
-            database.cachedStatement(
-                sql: """
-                    SELECT (SELECT records FROM call_record_counts WHERE inviter = ?) AS own, call_records AS total
-                    FROM exchange
-                    """), arguments: [caller.text])
-        guard let counts else { return }
-        let own = try counts.decode(Int?.self, forColumn: "own") ?? 0
+        let counts = try connection.allRows(
+            of: """
+                SELECT (SELECT records FROM call_record_counts WHERE inviter = ?) AS own, call_records AS total
+                FROM exchange
+                """, [caller.text])
+        guard let counts = counts.first else { return }
+        let own = Int(clamping: try counts.integer("own") ?? 0)
         let total = try counts.decode(Int.self, forColumn: "total")
         let dropped = removal.take(max(0, own - removal.limits.perCaller))
         if dropped > 0 {
@@ -286,7 +284,7 @@ extension ChangeWriter {
             }
         let shared = try bodies.row(of: event.body) { body in
             try run("INSERT INTO event_bodies (text) VALUES (?)", [body.text.text])
-            return database.lastInsertedRowID
+            return connection.lastInsertedRow
         }
         try run(
             """
@@ -311,7 +309,7 @@ extension ChangeWriter {
     }
 
     private func forget(_ principal: Principal, upTo number: Int64) throws {
-        let key: [(any DatabaseValueConvertible)?] = [
+        let key: [(any SQLiteBindable)?] = [
             principal.user.text, principal.guestColumn, principal.roomColumn, number,
         ]
         try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ? AND sequence <= ?", key)

@@ -1,6 +1,6 @@
 public import ExchangeCore
+internal import CSQLite
 internal import Files
-internal import GRDB
 internal import Core
 internal import Synchronization
 
@@ -33,7 +33,7 @@ public final class ExchangeStore: StateStore {
     /// All rows that were ever set aside, if opening the database added some: they are damaged, or an earlier version wrote
     /// them that allowed more.
     public let setAsideRows: [SetAsideRows]
-    private let queue: DatabaseQueue
+    private let database: SQLiteDatabase
     private let lock: StoreLock
     private let clock: StoreClock
     private let recordLimits: RecordLimits
@@ -72,37 +72,33 @@ public final class ExchangeStore: StateStore {
         self.recordLimits = recordLimits
         wasOpenToOthers = try StoreFiles.make(path)
         do {
-            var configuration = Configuration()
-            configuration.journalMode = .wal
-            configuration.busyMode = .timeout(5)
-            configuration.label = "exchange"
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
-            try queue.writeWithoutTransaction { database in
-                // Opening in WAL mode has set it to NORMAL.
-                try database.execute(sql: "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
+            let database = try SQLiteDatabase(path: path)
+            try database.withConnection { connection in
+                try connection.execute("PRAGMA journal_mode = WAL")
+                try connection.execute("PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
                 // Commits wait while a log is copied back: half of SQLite's usual 1,000 pages halves that wait, and under
                 // load the 99th percentile falls from 8 to 6 ms (docs/load.md). Fewer pages cost throughput.
-                try database.execute(sql: "PRAGMA wal_autocheckpoint = 500")
+                try connection.execute("PRAGMA wal_autocheckpoint = 500")
                 // A log that a burst made long does not stay so.
-                try database.execute(sql: "PRAGMA journal_size_limit = 4194304")
-                let verdict = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "no answer"
-                guard verdict == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: verdict) }
+                try connection.execute("PRAGMA journal_size_limit = 4194304")
+                let verdict = try connection.firstValue(of: "PRAGMA quick_check(1)").text ?? "no answer"
+                guard verdict == "ok" else { throw SQLiteFailure(code: SQLITE_CORRUPT, verdict) }
             }
-            if try queue.read(StoreSchema.migrator.hasBeenSuperseded) {
+            if try StoreSchema.migrations.areSuperseded(in: database) {
                 throw StoreError(
                     .newer,
                     "cannot open the database \(path): a newer version of handset has changed it. Run that version, "
                         + "or put a backup from before in its place.")
             }
-            let before = try queue.read { try SetAsideRows.all($0) }
-            try StoreSchema.migrator.migrate(queue)
-            try queue.write { try SetAsideRows.add($0) }
-            let after = try queue.read { try SetAsideRows.all($0) }
+            let before = try database.read { try SetAsideRows.all($0) }
+            try StoreSchema.migrations.migrate(database)
+            try database.write { try SetAsideRows.add($0) }
+            let after = try database.read { try SetAsideRows.all($0) }
             setAsideRows = after == before ? [] : after
-            self.queue = queue
-            try queue.write { [clock] database in try StoredClock(database: database, clock: clock).begin() }
+            self.database = database
+            try database.write { [clock] connection in try StoredClock(connection: connection, clock: clock).begin() }
             // Something was written, so that the log is there.
-            files = try queue.read { try OpenFiles(of: $0, path: name) }
+            files = try database.read { try OpenFiles(of: $0, path: name) }
         } catch {
             throw StoreError(error, "open", path)
         }
@@ -126,9 +122,9 @@ public final class ExchangeStore: StateStore {
     /// - Throws: ``StoreError``.
     public func read() throws(StoreError) -> Saved {
         do {
-            return try queue.read { [clock] database in
-                let times = try StoredClock(database: database, clock: clock).times()
-                return try SavedReader(database: database, times: times, now: clock.instant()).read()
+            return try database.read { [clock] connection in
+                let times = try StoredClock(connection: connection, clock: clock).times()
+                return try SavedReader(database: connection, times: times, now: clock.instant()).read()
             }
         } catch {
             throw StoreError(error, "read", path)
@@ -138,12 +134,12 @@ public final class ExchangeStore: StateStore {
     /// Gives what `body` reads of the tables themselves.
     ///
     /// - Parameter body: Also gets how times are stored. What it throws is thrown on, and SQLite's own errors in our words.
-    func reading<Value>(_ body: (Database, TimeMap) throws -> Value) throws -> Value {
+    func reading<Value>(_ body: (SQLiteConnection, TimeMap) throws -> Value) throws -> Value {
         do {
-            return try queue.read { [clock] database in
-                try body(database, try StoredClock(database: database, clock: clock).times())
+            return try database.read { [clock] connection in
+                try body(connection, try StoredClock(connection: connection, clock: clock).times())
             }
-        } catch let error as DatabaseError {
+        } catch let error as SQLiteFailure {
             throw StoreError(error, "read", path)
         }
     }
@@ -156,10 +152,10 @@ public final class ExchangeStore: StateStore {
         try files.check()
         do {
             let outdated = recordsBefore.withLock { $0 }
-            let left = try queue.write { [clock, recordLimits] database in
+            let left = try database.write { [clock, recordLimits] connection in
                 let removal = RecordRemoval(recordLimits, outdated: outdated)
                 let writer = ChangeWriter(
-                    database: database, times: try StoredClock(database: database, clock: clock).follow(),
+                    connection: connection, times: try StoredClock(connection: connection, clock: clock).follow(),
                     recordTimes: TimeMap(offset: clock.offset), bodies: SharedBodies(changes), removal: removal)
                 for change in changes { try writer.write(change) }
                 try writer.removeOutdatedRecords()
@@ -178,7 +174,7 @@ public final class ExchangeStore: StateStore {
     public func probe() throws(StoreError) {
         try files.check()
         do {
-            try queue.write { database in try database.execute(sql: "UPDATE exchange SET probed = probed + 1") }
+            try database.write { try $0.run("UPDATE exchange SET probed = probed + 1") }
         } catch {
             throw StoreError(error, "write", path)
         }
@@ -189,8 +185,10 @@ public final class ExchangeStore: StateStore {
     public func close() {
         // If this fails, the stored times stay valid and the log complements the file; the next process that opens it
         // continues from there.
-        try? queue.write { [clock] database in _ = try StoredClock(database: database, clock: clock).follow() }
-        try? queue.close()
+        try? database.write { [clock] connection in
+            _ = try StoredClock(connection: connection, clock: clock).follow()
+        }
+        database.close()
         lock.release()
     }
 }
@@ -206,10 +204,10 @@ private struct OpenFiles: Sendable {
     /// Notes the files of an open database: itself, and its write-ahead log if it has one.
     ///
     /// - Parameter path: That by which it was opened.
-    init(of database: Database, path: String) throws {
+    init(of connection: SQLiteConnection, path: String) throws {
         self.path = path
         // SQLite has followed links, and keeps the log beside the file itself.
-        let own = try String.fetchOne(database, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'")
+        let own = try connection.firstValue(of: "SELECT file FROM pragma_database_list WHERE name = 'main'").text
         let files = [path, (own ?? path) + "-wal"]
         identities = Dictionary(
             files.compactMap { file in FileIdentity(path: file).map { (file, $0) } }, uniquingKeysWith: { $1 })

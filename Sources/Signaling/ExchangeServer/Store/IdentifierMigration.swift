@@ -1,6 +1,4 @@
 internal import ExchangeCore
-internal import FoundationEssentials
-internal import GRDB
 import SignalWire
 
 /// The fifth migration: names are of the one form of ``Identifier``, and keys that were made of two names are columns.
@@ -9,16 +7,15 @@ import SignalWire
 /// up to their first zero byte only; they kept the device of a session with a token for a room as the room, a zero byte and
 /// the device's own id, of which therefore the room alone is left, and such sessions cannot be found again.
 struct IdentifierMigration {
-    let database: Database
+    let connection: SQLiteConnection
 
     func run() throws {
-        let functions = [Self.misfit, Self.misread, SetAsideRows.shown, Self.ownDevice]
-        for function in functions { database.add(function: function) }
-        defer { for function in functions { database.remove(function: function) } }
-        try database.execute(sql: Self.preparation)
-        try splitDevices()
-        for table in IdentifierTables.all { try setAside(table.name, table.fault) }
-        try database.execute(sql: Self.restructuring)
+        try connection.with([Self.misfit, Self.misread, SetAsideRows.shown, Self.ownDevice]) {
+            try connection.execute(Self.preparation)
+            try splitDevices()
+            for table in IdentifierTables.all { try setAside(table.name, table.fault) }
+            try connection.execute(Self.restructuring)
+        }
     }
 
     /// Splits the room off the device ids of sessions and of their events.
@@ -27,27 +24,27 @@ struct IdentifierMigration {
         try setAside(
             "sessions", "CASE WHEN scope IS NOT NULL AND own_device(\(device)) IS NULL THEN 'device was cut off' END")
         try setAside("sessions", "CASE WHEN anonymous AND login IS NULL THEN 'login of a guest is missing' END")
-        try database.execute(
-            sql: """
-                UPDATE sessions SET device = own_device(\(device)) WHERE scope IS NOT NULL;
-                UPDATE events SET room = CAST(substr(\(device), 1, instr(\(device), x'00') - 1) AS TEXT),
-                    device = own_device(\(device)) WHERE instr(\(device), x'00') > 1;
-                """)
+        try connection.execute(
+            """
+            UPDATE sessions SET device = own_device(\(device)) WHERE scope IS NOT NULL;
+            UPDATE events SET room = CAST(substr(\(device), 1, instr(\(device), x'00') - 1) AS TEXT),
+                device = own_device(\(device)) WHERE instr(\(device), x'00') > 1;
+            """)
     }
 
     /// Sets aside the rows for which an expression is not null: its value names the fault.
     private func setAside(_ table: String, _ fault: String) throws {
-        guard try SetAsideRows.copy(from: table, fault, database) > 0 else { return }
+        guard try SetAsideRows.copy(from: table, fault, connection) > 0 else { return }
         if table == "events" {
             // A device that resumes for the missing events starts afresh.
-            try database.execute(
-                sql: """
-                    INSERT INTO streams (user, forgotten)
-                    SELECT user, max(sequence) FROM events WHERE \(fault) IS NOT NULL GROUP BY user
-                    ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
-                    """)
+            try connection.run(
+                """
+                INSERT INTO streams (user, forgotten)
+                SELECT user, max(sequence) FROM events WHERE \(fault) IS NOT NULL GROUP BY user
+                ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
+                """)
         }
-        try database.execute(sql: "DELETE FROM \(table) WHERE \(fault) IS NOT NULL")
+        try connection.run("DELETE FROM \(table) WHERE \(fault) IS NOT NULL")
     }
 
     // MARK: - In SQL
@@ -107,9 +104,8 @@ struct IdentifierMigration {
     // MARK: - Functions for SQL
 
     /// What is wrong with a name, given as its column's name and its bytes; null if nothing is.
-    private static let misfit = DatabaseFunction("misfit", argumentCount: 2, pure: true) { arguments in
-        guard let column = String.fromDatabaseValue(arguments[0]), let bytes = Data.fromDatabaseValue(arguments[1])
-        else { return nil }
+    private static let misfit = SQLiteFunction("misfit", arguments: 2) { arguments in
+        guard let column = arguments[0].text, let bytes = arguments[1].blob else { return nil }
         guard let text = String(validating: bytes, as: UTF8.self) else { return "\(column) is not UTF-8" }
         do throws(IdentifierFault) {
             _ = try Identifier<Never>(text)
@@ -120,9 +116,8 @@ struct IdentifierMigration {
     }
 
     /// What is wrong with JSON, given as its column's name, what it should be, and its bytes; null if nothing is.
-    private static let misread = DatabaseFunction("misread", argumentCount: 3, pure: true) { arguments in
-        guard let column = String.fromDatabaseValue(arguments[0]), let shape = String.fromDatabaseValue(arguments[1]),
-            let bytes = Data.fromDatabaseValue(arguments[2])
+    private static let misread = SQLiteFunction("misread", arguments: 3) { arguments in
+        guard let column = arguments[0].text, let shape = arguments[1].text, let bytes = arguments[2].blob
         else { return nil }
         guard let text = String(validating: bytes, as: UTF8.self) else { return "\(column) is not UTF-8" }
         do {
@@ -137,8 +132,8 @@ struct IdentifierMigration {
     }
 
     /// The device's own id in one that begins with a room and a zero byte; null in another.
-    private static let ownDevice = DatabaseFunction("own_device", argumentCount: 1, pure: true) { arguments in
-        guard let bytes = Data.fromDatabaseValue(arguments[0]), let zero = bytes.firstIndex(of: 0) else { return nil }
+    private static let ownDevice = SQLiteFunction("own_device", arguments: 1) { arguments in
+        guard let bytes = arguments[0].blob, let zero = bytes.firstIndex(of: 0) else { return nil }
         let rest = bytes[bytes.index(after: zero)...]
         return rest.contains(0) ? nil : String(validating: rest, as: UTF8.self)
     }

@@ -1,5 +1,4 @@
 internal import ExchangeCore
-internal import GRDB
 import SignalWire
 
 /// The columns that contain names in a table of version 4.

@@ -1,5 +1,4 @@
 public import ExchangeCore
-internal import GRDB
 public import SignalWire
 internal import Core
 
@@ -21,15 +20,12 @@ public enum StateLocation: Sendable {
     }
 
     /// Gives what `body` reads from a file.
-    static func read<Value>(_ path: String, _ body: (Database) throws -> Value) throws(StoreError) -> Value {
+    static func read<Value>(_ path: String, _ body: (SQLiteConnection) throws -> Value) throws(StoreError) -> Value {
         try StoreFiles.checkReadable(path)
         do {
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(5)
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
-            defer { try? queue.close() }
-            return try queue.read(body)
+            let database = try SQLiteDatabase(path: path, .readOnly)
+            defer { database.close() }
+            return try database.read(body)
         } catch {
             throw StoreError(error, "read", path)
         }

@@ -1,6 +1,4 @@
 internal import ExchangeCore
-internal import FoundationEssentials
-internal import GRDB
 import SignalWire
 
 /// Rows of one table that this version cannot use: an earlier one wrote them, or they are damaged.
@@ -15,10 +13,10 @@ public struct SetAsideRows: Hashable, Sendable {
     public let reason: String
 
     /// Those that are there, by their tables.
-    static func all(_ database: Database) throws -> [SetAsideRows] {
-        guard try database.tableExists("set_aside") else { return [] }
+    static func all(_ connection: SQLiteConnection) throws -> [SetAsideRows] {
+        guard try connection.hasTable("set_aside") else { return [] }
         let sql = "SELECT table_name, count(*) AS count, min(id), reason FROM set_aside GROUP BY table_name ORDER BY 1"
-        return try Row.fetchAll(database, sql: sql).map { row in
+        return try connection.allRows(of: sql).map { row in
             SetAsideRows(
                 table: try row.decode(forColumn: "table_name"), count: try row.decode(forColumn: "count"),
                 reason: try row.decode(forColumn: "reason"))
@@ -31,37 +29,36 @@ public struct SetAsideRows: Hashable, Sendable {
     private static let passedOn = [("invites", ["data", "payload", "timeout_payload"]), ("pushes", ["payload"])]
 
     /// Sets aside the rows with text that would break the messages that it is put into.
-    static func add(_ database: Database) throws {
-        database.add(function: shown)
-        defer { database.remove(function: shown) }
-        for (table, columns) in passedOn {
-            let faults = columns.map { "WHEN \($0) IS NOT NULL AND NOT json_valid(\($0)) THEN '\($0) is no JSON'" }
-            let fault = "CASE \(faults.joined(separator: " ")) END"
-            guard try copy(from: table, fault, database) > 0 else { continue }
-            try database.execute(sql: "DELETE FROM \(table) WHERE \(fault) IS NOT NULL")
-        }
+    static func add(_ connection: SQLiteConnection) throws {
+        try connection.with([shown]) { for (table, columns) in passedOn { try add(connection, table, columns) } }
+    }
+
+    private static func add(_ connection: SQLiteConnection, _ table: String, _ columns: [String]) throws {
+        let faults = columns.map { "WHEN \($0) IS NOT NULL AND NOT json_valid(\($0)) THEN '\($0) is no JSON'" }
+        let fault = "CASE \(faults.joined(separator: " ")) END"
+        guard try copy(from: table, fault, connection) > 0 else { return }
+        try connection.run("DELETE FROM \(table) WHERE \(fault) IS NOT NULL")
     }
 
     /// Copies the rows for which an expression is not null: its value names the fault.
     ///
     /// - Returns: The number of copied rows.
-    static func copy(from table: String, _ fault: String, _ database: Database) throws -> Int {
-        let columns = try database.columns(in: table).map(\.name)
-        let shown = columns.map { column in
+    static func copy(from table: String, _ fault: String, _ connection: SQLiteConnection) throws -> Int {
+        let shown = try connection.columns(in: table).map { column in
             "'\(column)', CASE typeof(\(column)) WHEN 'text' THEN shown(CAST(\(column) AS BLOB)) ELSE \(column) END"
         }
-        try database.execute(
-            sql: """
-                INSERT INTO set_aside (table_name, reason, content)
-                SELECT '\(table)', \(fault), json_object(\(shown.joined(separator: ", "))) FROM \(table)
-                WHERE \(fault) IS NOT NULL
-                """)
-        return database.changesCount
+        try connection.run(
+            """
+            INSERT INTO set_aside (table_name, reason, content)
+            SELECT '\(table)', \(fault), json_object(\(shown.joined(separator: ", "))) FROM \(table)
+            WHERE \(fault) IS NOT NULL
+            """)
+        return connection.changedRows
     }
 
     /// Bytes as text that people can look at: what is not seen, or is no text, by its number.
-    static let shown = DatabaseFunction("shown", argumentCount: 1, pure: true) { arguments in
-        guard let bytes = Data.fromDatabaseValue(arguments[0]) else { return nil }
+    static let shown = SQLiteFunction("shown", arguments: 1) { arguments in
+        guard let bytes = arguments[0].blob else { return nil }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             return bytes.map { "\\x" + String($0, radix: 16) }.joined()
         }

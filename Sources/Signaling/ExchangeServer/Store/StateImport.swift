@@ -1,5 +1,4 @@
 public import ExchangeCore
-internal import GRDB
 internal import Core
 
 /// Brings the state of an exchange from a file of SQLite into an empty database of PostgreSQL.
@@ -37,7 +36,7 @@ public struct StateImport: Sendable {
     public func rehearse() throws(StoreError) -> [Count] {
         _ = try configuration.check()
         return try StateLocation.read(path) { database in
-            try ImportedTable.all.filter { try database.tableExists($0.name) }.map { table in
+            try ImportedTable.all.filter { try database.hasTable($0.name) }.map { table in
                 Count(table: table.name, rows: try table.count(in: database))
             }
         }
@@ -100,14 +99,13 @@ public struct StateImport: Sendable {
     }
 
     private func bring(
-        _ table: ImportedTable, from database: Database, shift: Int64, _ run: Run
+        _ table: ImportedTable, from database: SQLiteConnection, shift: Int64, _ run: Run
     ) throws -> Count {
         let columns = try table.columns(run)
         let insertion = table.insertion(columns)
-        let rows = try Row.fetchCursor(database, sql: table.selection(ordered: columns.isOrdered))
         var count = Count(table: table.name, rows: 0)
         var waiting: [PostgresStatement] = []
-        while let row = try rows.next() {
+        try database.forEachRow(of: table.selection(ordered: columns.isOrdered)) { row in
             waiting.append(
                 PostgresStatement(insertion, try columns.all.map { try $0.value(in: row, of: table, shift: shift) }))
             count.rows += 1
@@ -121,9 +119,9 @@ public struct StateImport: Sendable {
     }
 
     /// That an exchange has read a users file, even if it had no users; and its number of runs, from which it makes names.
-    private func bringExchange(_ database: Database, _ run: Run) throws {
+    private func bringExchange(_ database: SQLiteConnection, _ run: Run) throws {
         let sql = "SELECT runs, file_users_known FROM exchange"
-        guard let row = try Row.fetchOne(database, sql: sql) else { return }
+        guard let row = try database.allRows(of: sql).first else { return }
         let (runs, isKnown) = (try row.integer("runs") ?? 0, try row.bool("file_users_known") ?? false)
         _ = try run([
             PostgresStatement(
@@ -152,13 +150,13 @@ private struct ImportedTable {
         /// What a row of SQLite has in it, as PostgreSQL reads it.
         ///
         /// - Parameter shift: For times, in milliseconds.
-        func value(in row: Row, of table: ImportedTable, shift: Int64) throws -> String? {
-            switch (row[name] as DatabaseValue).storage {
+        func value(in row: SQLiteRow, of table: ImportedTable, shift: Int64) throws -> String? {
+            switch try row.value(name) {
             case .null: nil
-            case .int64(let number) where isBoolean: (number != 0).stored
-            case .int64(let number): (table.times.contains(name) ? number &+ shift : number).stored
-            case .double(let number): number.stored
-            case .string(let text): ((try? StoredText.decode(text)) ?? text).stored
+            case .integer(let number) where isBoolean: (number != 0).stored
+            case .integer(let number): (table.times.contains(name) ? number &+ shift : number).stored
+            case .real(let number): number.stored
+            case .text(let text): ((try? StoredText.decode(text)) ?? text).stored
             case .blob: throw MissingValue(column: name)
             }
         }
@@ -182,8 +180,8 @@ private struct ImportedTable {
     /// Its columns that have times, which are those of the database's clock.
     var times: Set<String> { Set(PostgresSchema.timed.filter { $0.0 == name }.map(\.1)) }
 
-    func count(in database: Database) throws -> Int {
-        try Int.fetchOne(database, sql: "SELECT count(*) FROM \(source ?? name)") ?? 0
+    func count(in database: SQLiteConnection) throws -> Int {
+        Int(clamping: try database.firstValue(of: "SELECT count(*) FROM \(source ?? name)").integer ?? 0)
     }
 
     func selection(ordered: Bool) -> String { "SELECT * FROM \(source ?? name)\(ordered ? " ORDER BY rowid" : "")" }

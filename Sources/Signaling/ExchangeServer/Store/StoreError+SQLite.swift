@@ -1,6 +1,6 @@
-internal import Files
+internal import CSQLite
 internal import ExchangeCore
-internal import GRDB
+internal import Files
 internal import Glibc
 
 extension StoreError {
@@ -13,30 +13,30 @@ extension StoreError {
             return
         }
         let task = "cannot \(doing) the database \(path)"
-        guard let error = error as? DatabaseError else {
+        guard let error = error as? SQLiteFailure else {
             // What decoding says would quote what is stored.
             self.init(.corrupt, "\(task): it contains data that no exchange writes. \(Self.corruptRemedy)")
             return
         }
-        let said = error.message ?? "SQLite says \(error.extendedResultCode)"
-        switch error.resultCode {
-        case .SQLITE_FULL:
+        let said = error.message
+        switch error.code {
+        case SQLITE_FULL:
             self.init(.full, "\(task): the disk is full (\(said)). Make room on it; nothing need be restarted.")
-        case .SQLITE_READONLY where error.extendedResultCode == .SQLITE_READONLY_DBMOVED:
+        case SQLITE_READONLY where error.isMoved:
             self.init(gone: path, path)
-        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+        case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH:
             self.init(readOnly: said, task)
-        case .SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
+        case SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
             // To SQLite, which has the file open, a disk that turns read-only is any other error of it.
             self.init(readOnly: SystemError(EROFS).description, task)
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
             self.init(.corrupt, "\(task): it is damaged, or not a database (\(said)). \(Self.corruptRemedy)")
-        case .SQLITE_CANTOPEN:
+        case SQLITE_CANTOPEN:
             self.init(
                 .notReachable,
                 "\(task): \(said). The folder must exist, and the user that runs the exchange must be able to write to it."
             )
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
+        case SQLITE_BUSY, SQLITE_LOCKED:
             self.init(
                 .inUse, "\(task): another program has locked it for longer than 5 s (\(said)). Stop that program.")
         default:

@@ -1,25 +1,24 @@
 internal import ExchangeCore
-internal import GRDB
 
 /// The tables, as docs/exchange-database.md describes them, and how each version came from the one before.
 ///
 /// A migration that has been released is never changed; what is new gets one of its own.
 enum StoreSchema {
-    static var migrator: DatabaseMigrator {
-        var migrator = DatabaseMigrator()
-        migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
-        migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
-        migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
-        migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
-        migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
-        migrator.registerMigration("6 event bodies") { database in try database.execute(sql: sixth) }
-        migrator.registerMigration("7 acquaintances") { database in try database.execute(sql: seventh) }
-        migrator.registerMigration("8 outdated events") { database in try database.execute(sql: eighth) }
-        migrator.registerMigration("9 events for all") { database in try database.execute(sql: ninth) }
-        migrator.registerMigration("10 missed sessions") { database in try database.execute(sql: tenth) }
-        migrator.registerMigration("11 users") { database in try database.execute(sql: eleventh) }
-        migrator.registerMigration("12 users file") { database in try database.execute(sql: twelfth) }
-        return migrator
+    static var migrations: SQLiteMigrations {
+        var migrations = SQLiteMigrations()
+        migrations.add("1 exchange", first)
+        migrations.add("2 pushes", second)
+        migrations.add("3 logins", third)
+        migrations.add("4 call records", fourth)
+        migrations.add("5 identifiers") { try IdentifierMigration(connection: $0).run() }
+        migrations.add("6 event bodies", sixth)
+        migrations.add("7 acquaintances", seventh)
+        migrations.add("8 outdated events", eighth)
+        migrations.add("9 events for all", ninth)
+        migrations.add("10 missed sessions", tenth)
+        migrations.add("11 users", eleventh)
+        migrations.add("12 users file", twelfth)
+        return migrations
     }
 
     private static let first = """

@@ -1,5 +1,4 @@
 internal import ExchangeCore
-internal import GRDB
 
 /// Keeps the times of day in the file consistent with the machine's clock when an administrator sets it.
 ///
@@ -9,29 +8,29 @@ struct StoredClock {
     /// A clock that is adjusted slowly differs by less, so that the stored times need not be rewritten for it.
     static let tolerance: UInt64 = 60_000
 
-    let database: Database
+    let connection: SQLiteConnection
     let clock: StoreClock
 
     /// Counts the run. If the machine has not rebooted since the last one, instants continue, and the stored times
     /// follow a clock that was set meanwhile.
     func begin() throws {
         let offset = clock.offset
-        if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {
+        if let last = try connection.allRows(of: "SELECT boot, clock_offset_ms FROM exchange").first {
             let boot: String = try last.decode(forColumn: "boot")
             let step = offset &- (try last.decode(Int64.self, forColumn: "clock_offset_ms"))
             if !boot.isEmpty, boot == clock.boot, step != 0 { try move(by: step) }
         }
-        try database.execute(
-            sql: """
-                INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 1, ?1, ?2)
-                ON CONFLICT DO UPDATE SET runs = runs + 1, boot = ?1, clock_offset_ms = ?2
-                """, arguments: [clock.boot, offset])
+        try connection.run(
+            """
+            INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 1, ?1, ?2)
+            ON CONFLICT DO UPDATE SET runs = runs + 1, boot = ?1, clock_offset_ms = ?2
+            """, [clock.boot, offset])
     }
 
     /// How times in the file are to be read.
     func times() throws -> TimeMap {
-        let statement = try database.cachedStatement(sql: "SELECT clock_offset_ms FROM exchange")
-        return TimeMap(offset: try Int64.fetchOne(statement) ?? clock.offset)
+        let stored = try connection.firstValue(of: "SELECT clock_offset_ms FROM exchange").integer
+        return TimeMap(offset: stored ?? clock.offset)
     }
 
     /// The current times, after they have followed a clock that was set while the exchange ran: after a restart of the
@@ -41,13 +40,13 @@ struct StoredClock {
         let step = now.offset &- times.offset
         guard step.magnitude >= Self.tolerance else { return times }
         try move(by: step)
-        try database.execute(sql: "UPDATE exchange SET clock_offset_ms = ?", arguments: [now.offset])
+        try connection.run("UPDATE exchange SET clock_offset_ms = ?", [now.offset])
         return now
     }
 
     private func move(by step: Int64) throws {
         for (table, column) in StoreSchema.timed {
-            try database.execute(sql: "UPDATE \(table) SET \(column) = \(column) + ?", arguments: [step])
+            try connection.run("UPDATE \(table) SET \(column) = \(column) + ?", [step])
         }
     }
 }

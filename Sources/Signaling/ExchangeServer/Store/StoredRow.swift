@@ -1,5 +1,4 @@
 internal import ExchangeCore
-internal import GRDB
 import SignalWire
 
 /// One row of a stored table, whichever database it is in. Columns are by their names.
@@ -32,7 +31,7 @@ extension StoredRow {
 }
 
 /// A value that both databases take.
-typealias StoredValue = DatabaseValueConvertible & PostgresValue
+typealias StoredValue = PostgresValue & SQLiteBindable
 
 /// Answers queries with rows.
 protocol RowSource {
@@ -45,28 +44,8 @@ extension RowSource {
     func rows(_ sql: String) throws -> [Row] { try rows(sql, []) }
 }
 
-extension Row: StoredRow {
-    /// Earlier versions wrote texts as they were.
-    func text(_ column: String) throws -> String? {
-        try value(of: column).map { (text: String) in (try? StoredText.decode(text)) ?? text }
-    }
-    func integer(_ column: String) throws -> Int64? { try value(of: column) }
-    func real(_ column: String) throws -> Double? { try value(of: column) }
-    func bool(_ column: String) throws -> Bool? { try value(of: column) }
-
-    /// GRDB's own, which a call with a type that is known would not find: `decode` of ``StoredRow`` comes first, and calls these.
-    private func value<Value: DatabaseValueConvertible>(of column: String) throws -> Value? {
-        try decode(Value?.self, forColumn: column)
-    }
-}
-
-extension Database: RowSource {
-    func rows(_ sql: String, _ values: [any StoredValue]) throws -> [Row] {
-        let named = zip(1..., values).map { number, value in
-            (String(number), value as (any DatabaseValueConvertible)?)
-        }
-        return try Row.fetchAll(self, sql: sql, arguments: StatementArguments(named))
-    }
+extension SQLiteConnection: RowSource {
+    func rows(_ sql: String, _ values: [any StoredValue]) throws -> [SQLiteRow] { try allRows(of: sql, values) }
 }
 
 extension StoredRow {
