@@ -266,12 +266,18 @@ private struct AccountCollisions {
                 device.problem(\.callRecords, "is a file of account \(name) already; give each a file of its own"))
         }
         let folders = other.allBehaviours.map(\.behaviour.recordingFolder)
+        let mailboxes = other.mailboxes.map { $0.plan.folder as String? }
         let named = section.value(\.behaviours, &ignored) ?? []
-        for behaviour in (behaviour.map { [$0] } ?? []) + named
-        where isShared(behaviour.value(\.recordFolder, &ignored), folders) {
-            problems.append(
-                behaviour.problem(
-                    \.recordFolder, "is the folder of account \(name) already; give each a folder of its own"))
+        for behaviour in (behaviour.map { [$0] } ?? []) + named {
+            let message = "is the folder of account \(name) already; give each a folder of its own"
+            if isShared(behaviour.value(\.recordFolder, &ignored), folders + mailboxes) {
+                problems.append(behaviour.problem(\.recordFolder, message))
+            }
+            if let voicemail = behaviour.value(\.voicemail, &ignored),
+                isShared(voicemail.value(\.folder, &ignored), folders)
+            {
+                problems.append(voicemail.problem(\.folder, message))
+            }
         }
         if let device, let id = own.device.id, id == other.device.id, own.account.eventsURL == other.account.eventsURL {
             problems.append(

@@ -364,6 +364,7 @@ extension KeyedSection<BehaviourConfiguration.Keys> {
         of behaviour: BehaviourConfiguration, beside others: [(name: String, behaviour: BehaviourConfiguration)],
         _ problems: inout [ConfigProblem]
     ) {
+        judgeMailbox(of: behaviour, beside: others, &problems)
         guard let folder = behaviour.recordingFolder else { return }
         let other = others.first { _, other in
             guard let shared = other.recordingFolder, other.recordingLimits != behaviour.recordingLimits else {
@@ -377,5 +378,28 @@ extension KeyedSection<BehaviourConfiguration.Keys> {
                 \.recordFolder,
                 "is the folder of \(AnswerRule.text(behaviour: other.name)) too, with other limits; give both the same record_days and record_megabytes, or each a "
                     + "folder of its own"))
+    }
+
+    /// Limits of recordings would remove messages.
+    private func judgeMailbox(
+        of behaviour: BehaviourConfiguration, beside others: [(name: String, behaviour: BehaviourConfiguration)],
+        _ problems: inout [ConfigProblem]
+    ) {
+        func isOne(_ folder: String?, _ other: String?) -> Bool {
+            guard let folder, let other else { return false }
+            return DeviceConfiguration.areSame(folder, other, fileChecks)
+        }
+        for (name, other) in others {
+            let text = AnswerRule.text(behaviour: name)
+            if isOne(behaviour.source.mailbox?.folder, other.recordingFolder) {
+                problems.append(
+                    problem(
+                        \.voicemail, "has the record_folder of \(text) as its folder; give each a folder of its own"))
+            }
+            if isOne(behaviour.recordingFolder, other.source.mailbox?.folder) {
+                problems.append(
+                    problem(\.recordFolder, "is the folder of the voicemail of \(text); give each a folder of its own"))
+            }
+        }
     }
 }

@@ -276,7 +276,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case .voicemail:
             if let voicemail {
                 source = .voicemail(voicemail)
-                if voicemail.folder == recordingFolder {
+                if let recordingFolder,
+                    DeviceConfiguration.areSame(voicemail.folder, recordingFolder, section.fileChecks)
+                {
                     problems.append(
                         section.problem(\.recordFolder, "must be another folder than that of voicemail; change one"))
                 }
