@@ -313,7 +313,7 @@ let package = Package(
                 "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Monitoring", "Playout",
                 "Files",
-                "RTP", "Identifiers", "VoiceActivity",
+                "RTP", "VoiceActivity",
                 "SecureTransport", "SignalWire", "SignalingClient", "Tracing", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),

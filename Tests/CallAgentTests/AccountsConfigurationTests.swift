@@ -33,6 +33,59 @@ struct AccountsConfigurationTests {
         #expect(configuration.accounts.first?.configuration.behaviour.source == .tone(frequencyHz: 440, levelDBFS: -12))
     }
 
+    @Test(
+        "An agent calls the callees of mcp.callees; without it, those that the account may call on a stranger's word, and no telephone number"
+    )
+    func agentCallees() throws {
+        func callees(_ text: String) throws -> AgentCallees {
+            let (configuration, problems) = try read(text)
+            #expect(problems.isEmpty, "\(problems)")
+            var callees = AgentCallees()
+            callees.take(configuration.accounts)
+            return callees
+        }
+        #expect(!AgentCallees().admits("bob", account: nil))
+        let listed = AgentCallees(CalleeList([try #require(CalleePattern("+4930*"))]))
+        #expect(listed.admits("+49301", account: "any") && !listed.admits("bob", account: nil))
+        let exchange = try callees("account:\n  anonymous: a\n")
+        #expect(exchange.admits("bob@localhost", account: nil))
+        for number in ["+49301234", "112", "0049", "112@localhost"] { #expect(!exchange.admits(number, account: nil)) }
+        let narrow = try callees("account:\n  anonymous: a\n  callees: [bob, \"+4930*\"]\n")
+        #expect(narrow.admits("bob", account: nil) && narrow.admits("+49301234", account: nil))
+        #expect(!narrow.admits("eve", account: nil) && !narrow.admits("+4931", account: nil))
+        let both = try callees(
+            "accounts:\n" + entry("a", "", account: "anonymous: a\n      callees: [bob, carol]")
+                + entry("b", "", account: "anonymous: b\n      callees: [bob]"))
+        #expect(both.admits("carol", account: "a") && !both.admits("carol", account: "b"))
+        #expect(both.admits("bob", account: nil) && !both.admits("carol", account: nil))
+        #expect(!both.admits("bob", account: "c"))
+    }
+
+    @Test(
+        "The folder of a mailbox is none of recordings, whose limits would remove messages: of any behaviour or account"
+    )
+    func mailboxFolder() throws {
+        let (box, records) = ("source: voicemail, voicemail: { folder: /box }", "source: echo, record_folder: /box")
+        func keys(_ text: String) throws -> [String] {
+            try read(text).1.filter { !$0.isWarning && $0.message.contains("folder of") }.map(\.key)
+        }
+        let account = "account: { anonymous: a }\n"
+        #expect(try keys(account + "behaviour: { \(box), record_folder: /records }\n") == [])
+        #expect(
+            try keys(account + "behaviour: { \(box) }\nbehaviours: [{ name: r, \(records) }]\n")
+                == ["behaviours[0].record_folder"])
+        #expect(
+            try keys(account + "behaviour: { \(records) }\nbehaviours: [{ name: r, \(box) }]\n")
+                == ["behaviours[0].voicemail"])
+        for (first, second, key) in [(box, records, "record_folder"), (records, box, "voicemail.folder")] {
+            #expect(
+                try keys(
+                    "accounts:\n" + entry("a", "    behaviour: { \(first) }\n")
+                        + entry("b", "    behaviour: { \(second) }\n"))
+                    == ["accounts[1].behaviour.\(key)"])
+        }
+    }
+
     @Test("Each account has sections of its own, and all have those of the process")
     func several() throws {
         let (configuration, problems) = try read(

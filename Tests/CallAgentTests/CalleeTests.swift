@@ -19,7 +19,11 @@ struct CalleeTests {
             for target in ["bob", "carol"] {
                 let user = await device.device.configuration.account.mayTransferForBot(target)
                 #expect((user != nil) == admitted.contains(target), "\(target) of \(admitted)")
+                let called = await device.device.configuration.account.mayCall(target)
+                #expect(called == user)
             }
+            // A trunk of the exchange may take it.
+            #expect(await device.device.configuration.account.mayCall("+4930123") == nil)
             #expect(
                 await device.device.configuration.account.lists("bob") == (callees != nil && admitted.contains("bob")))
             await device.device.shutDown()

@@ -11,13 +11,15 @@ private struct Agent {
     /// What the door has done.
     private(set) var outputs: [MCPDoor.Output] = []
 
-    init(readOnly: Bool = false, callees: @escaping @Sendable (String) -> Bool = { _ in true }) {
-        door = MCPDoor(version: "1.2.3", isReadOnly: readOnly, callees: callees)
+    init(readOnly: Bool = false, admits: @escaping @Sendable (String, String?) -> Bool = { _, _ in true }) {
+        door = MCPDoor(version: "1.2.3", isReadOnly: readOnly, admits: admits)
     }
 
     /// One whose handshake is over.
-    static func ready(readOnly: Bool = false, callees: @escaping @Sendable (String) -> Bool = { _ in true }) -> Agent {
-        var agent = Agent(readOnly: readOnly, callees: callees)
+    static func ready(
+        readOnly: Bool = false, admits: @escaping @Sendable (String, String?) -> Bool = { _, _ in true }
+    ) -> Agent {
+        var agent = Agent(readOnly: readOnly, admits: admits)
         agent.send(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#)
         agent.outputs = []
         return agent
@@ -291,6 +293,7 @@ struct MCPToolTests {
             agent.call(1, "say", #"{"call":7,"text":"Hello"}"#)
             agent.take(.sound(1, .spoken(path: "/a.wav", length: .seconds(2))))
             agent.take(.reply(1, ControlReply(call: 7)))
+            agent.event(#"{"at_ms":1,"call":7,"event":"play","path":"/a.wav","state":"started"}"#)
             return agent
         }
         var agent = playing()
@@ -307,6 +310,23 @@ struct MCPToolTests {
         #expect(agent.now == .zero.advanced(by: .seconds(32)) && agent.requests.last?.action == .stop(7))
         agent.event(#"{"at_ms":1,"call":7,"event":"play","path":"/a.wav","reason":"stopped","state":"ended"}"#)
         #expect(agent.last.isError && agent.last.text?.contains("in time") == true)
+    }
+
+    @Test("A file that is played again ends with its own end, not with that of its first time")
+    func playedTwice() {
+        var agent = Agent.ready()
+        let stopped = #"{"at_ms":1,"call":7,"event":"play","path":"/a.wav","reason":"stopped","state":"ended"}"#
+        let started = #"{"at_ms":1,"call":7,"event":"play","path":"/a.wav","state":"started"}"#
+        let played = #"{"at_ms":1,"call":7,"event":"play","path":"/a.wav","reason":"played","state":"ended"}"#
+        agent.call(1, "play_file", #"{"call":7,"file":"/a.wav"}"#)
+        agent.event(started)
+        agent.send(#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        agent.call(2, "play_file", #"{"call":7,"file":"/a.wav"}"#)
+        agent.event(stopped)
+        #expect(agent.messages.isEmpty)
+        agent.event(started)
+        agent.event(played)
+        #expect(!agent.last.isError && agent.last.structured == ["heard": "all"])
     }
 
     @Test("What is heard is the answer; a missing recogniser is an error that says what to do")
@@ -344,15 +364,16 @@ struct MCPToolTests {
 
     @Test("A callee that the configuration does not list is not called, and no call is transferred there")
     func callees() {
-        var agent = Agent.ready { $0 == "bob@x" }
+        var agent = Agent.ready { callee, account in callee == "bob@x" && account == nil }
+        agent.call(0, "place_call", #"{"to":"bob@x","account":"other"}"#)
         agent.call(1, "place_call", #"{"to":"eve@x"}"#)
         agent.call(2, "transfer_call", #"{"call":7,"to":"eve@x"}"#)
         #expect(agent.messages.allSatisfy { $0.isError && $0.structured["code"] == "not_configured" })
-        #expect(agent.requests.isEmpty)
+        #expect(agent.messages.count == 3 && agent.requests.isEmpty)
         agent.call(3, "transfer_call", #"{"call":7,"to":"bob@x"}"#)
         agent.take(.reply(3, ControlReply(call: 7)))
         agent.event(#"{"at_ms":1,"call":7,"event":"transfer","state":"ringing","to":"bob@x"}"#)
-        #expect(agent.messages.count == 2)
+        #expect(agent.messages.count == 3)
         agent.event(#"{"at_ms":1,"call":7,"event":"transfer","state":"accepted","to":"bob@x"}"#)
         #expect(agent.last.structured["state"] == "accepted" && !agent.last.isError)
     }
@@ -364,7 +385,7 @@ struct MCPToolTests {
         #expect(agent.last.structured["code"] == "no_such_call")
         agent.event(ended)
         agent.call(2, "explain_call", #"{"call":7}"#)
-        guard case .explain(2, search: "inv-7", account: nil)? = agent.outputs.last else { return #expect(Bool(false)) }
+        guard case .explain(2, search: "inv-7", account: nil, waits: true)? = agent.outputs.last else { return #expect(Bool(false)) }
         agent.take(.explained(2, text: "It ended.", object: #"{"reason":"completed"}"#))
         #expect(agent.last.text == "It ended." && agent.last.structured == ["reason": "completed"])
     }

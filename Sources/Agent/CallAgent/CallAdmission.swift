@@ -179,7 +179,7 @@ struct CallAdmission {
             return .failure(
                 PlacementRefusal(kind: .callee, reason: "the callee is this device, whose flow would dial again"))
         }
-        guard account.mayTransferForBot(name) != nil else {
+        guard account.mayCall(name) != nil else {
             return .failure(PlacementRefusal(kind: .unlisted, reason: "account.callees does not have the callee"))
         }
         guard dialled < CallDials.mostCalls else {

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import CallAgent
 internal import ConfigReader
 internal import ControlWire
-internal import Identifiers
 internal import Logging
 
 /// `handset mcp`: an agent's way to a device that runs.
@@ -22,7 +21,7 @@ struct MCPCommand: AsyncParsableCommand {
     var config: String?
 
     @Option(
-        help: "The device's control socket, in place of --config: without voice, recogniser and records.",
+        help: "The device's control socket, in place of --config: without voice, recogniser, records and callees.",
         completion: .file())
     var socket: String?
 
@@ -38,17 +37,18 @@ struct MCPCommand: AsyncParsableCommand {
     func run() async throws {
         log.bootstrap()
         let logger = Logger(label: "handset.mcp")
-        let configuration = try config.map { path throws in
-            try ConfigurationCheck.expect("run", path: path)
-            return try MCPConfiguration.read(path: path)
-        }
-        let callees = configuration?.callees
-        let door = MCPDoor(version: HandsetVersion.current, isReadOnly: readOnly) { name in
-            callees?.admits(Callee(name)) ?? true
+        let configuration =
+            try config.map { path throws in
+                try ConfigurationCheck.expect("run", path: path)
+                return try MCPConfiguration.read(path: path)
+            } ?? MCPConfiguration()
+        let callees = configuration.callees
+        let door = MCPDoor(version: HandsetVersion.current, isReadOnly: readOnly) {
+            callees.admits($0, account: $1)
         }
         let driver = MCPDriver(
             door, path: try ControlPlace(socket: socket, config: config).path(),
-            sound: MCPSound(configuration ?? MCPConfiguration()), logger: logger
+            sound: MCPSound(configuration), logger: logger
         ) { [config] search, account in
             try ExplainCommand.explanation(of: search, config: config, account: account)
         }

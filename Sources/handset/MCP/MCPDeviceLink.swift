@@ -12,12 +12,13 @@ final class MCPDeviceLink: Sendable {
     private static let watching = BlockingThreads(name: "mcp-watch", most: 2)
 
     private struct Connections {
-        let asks: ControlClient
-        let events: ControlClient
+        var asks: ControlClient?
+        /// The device has ended when this one has.
+        var events: ControlClient?
     }
 
     private let path: String
-    private let connections = Mutex<Connections?>(nil)
+    private let connections = Mutex(Connections())
     private let events: @Sendable (Event) async -> Void
 
     /// What comes without being asked for.
@@ -40,44 +41,48 @@ final class MCPDeviceLink: Sendable {
     /// - Throws: ``ControlSocketError``, and ``ControlFault`` if the device takes no further client.
     func ask(_ request: ControlRequest) async throws -> ControlReply {
         try await Self.asking.run { [self] in
-            let connections = try connected()
+            let asks = try connected()
             do {
-                return try connections.asks.ask(request).reply
+                return try asks.ask(request).reply
             } catch {
-                // The answer may come yet, and must not be that of the next request.
-                drop(connections)
+                // The answer may come yet, and must not be that of the next request. The device need not have ended.
+                connections.withLock { if $0.asks === asks { $0.asks = nil } }
+                asks.stop()
                 throw error
             }
         }
     }
 
-    /// On the asking thread.
-    private func connected() throws -> Connections {
-        if let there = connections.withLock({ $0 }) { return there }
+    /// The connection that asks. On the asking thread.
+    private func connected() throws -> ControlClient {
+        let there = connections.withLock { $0 }
+        if let asks = there.asks { return asks }
+        if there.events == nil { try watch() }
+        let asks = try ControlClient(path: path)
+        connections.withLock { $0.asks = asks }
+        return asks
+    }
+
+    private func watch() throws {
         let events = try ControlClient(path: path)
         let (reply, _) = try events.ask(ControlRequest(.watch(levels: false)))
         if let fault = reply.error { throw fault }
-        let new = Connections(asks: try ControlClient(path: path), events: events)
-        connections.withLock { $0 = new }
-        Task { await watch(new) }
-        return new
+        connections.withLock { $0.events = events }
+        Task { await watch(events) }
     }
 
-    private func watch(_ connections: Connections) async {
+    private func watch(_ events: ControlClient) async {
         while true {
-            let line = await Self.watching.run { try? connections.events.nextEvent()?.line }
+            let line = await Self.watching.run { try? events.nextEvent()?.line }
             guard let line else { break }
-            await events(.line(line))
+            await self.events(.line(line))
         }
-        drop(connections)
-        await events(.lost("the device at \(path) has ended, or closed its connection; its calls ended with it"))
-    }
-
-    private func drop(_ old: Connections) {
-        connections.withLock { now in
-            if now?.asks === old.asks { now = nil }
+        let asks = connections.withLock { connections in
+            defer { connections = Connections() }
+            return connections.asks
         }
-        old.asks.stop()
-        old.events.stop()
+        asks?.stop()
+        events.stop()
+        await self.events(.lost("the device at \(path) has ended, or closed its connection; its calls ended with it"))
     }
 }

@@ -18,9 +18,9 @@ actor MCPDriver {
     /// How often old sound is left out.
     private static let trimming = Duration.seconds(30)
 
-    /// How often, and with what pause, the record of a call is looked for.
-    private static let recordTries = 10
-    private static let recordWait = Duration.milliseconds(200)
+    /// For how long, and with what pause, the record of a call that has just ended is looked for.
+    private static let recordPatience = Duration.seconds(2)
+    private static let recordPause = Duration.milliseconds(200)
 
     /// One tool's sound.
     private final class SoundJob: Sendable {
@@ -149,7 +149,7 @@ actor MCPDriver {
         case .sound(let call, let order): carryOut(order, of: call)
         case .listen(let number): if sound.hears { _ = ear(of: number) }
         case .callEnded(let number): forget(number)
-        case .explain(let call, let search, let account): explain(call, search, account)
+        case .explain(let call, let search, let account, let waits): explain(call, search, account, waits: waits)
         case .ended(let call, let tool, let isError):
             if let job = jobs.removeValue(forKey: call) {
                 job.isCancelled.store(true, ordering: .relaxed)
@@ -180,10 +180,11 @@ actor MCPDriver {
         }
     }
 
-    private func explain(_ call: Int, _ search: String?, _ account: String?) {
+    private func explain(_ call: Int, _ search: String?, _ account: String?, waits: Bool) {
+        let deadline = MonotonicClock.now.advanced(by: waits ? Self.recordPatience : .zero)
         Task { [explains] in
             do {
-                let (text, object) = try await Self.find(search, account, explains)
+                let (text, object) = try await Self.find(search, account, until: deadline, explains)
                 take(.explained(call, text: text, object: object))
             } catch {
                 take(.notExplained(call, "\(error)"))
@@ -191,20 +192,18 @@ actor MCPDriver {
         }
     }
 
-    /// Looks for the record of a call that may have ended just now: it is written after the call's end.
+    /// Looks for the record of a call, which is written after the call's end.
     private static func find(
-        _ search: String?, _ account: String?,
+        _ search: String?, _ account: String?, until deadline: Instant,
         _ explains: @escaping @Sendable (String?, String?) throws -> (text: String, object: String)
     ) async throws -> (text: String, object: String) {
-        var tries = 1
         while true {
             do {
                 return try await BlockingThreads.files.run { try explains(search, account) }
             } catch {
-                guard search != nil, tries < Self.recordTries else { throw error }
+                guard MonotonicClock.now < deadline else { throw error }
             }
-            tries += 1
-            try await Task.sleep(for: Self.recordWait)
+            try await Task.sleep(for: Self.recordPause)
         }
     }
 

@@ -13,6 +13,14 @@ extension AccountConfiguration {
         return lists(user) ? user : nil
     }
 
+    /// The user that a call flow or an agent names, if this device may call that user on a stranger's word. Without a list these are all
+    /// users of an exchange, but no telephone number, where the exchange's trunk may take the call, and none at a SIP server.
+    func mayCall(_ target: String) -> UserID? {
+        guard let user = mayTransferForBot(target) else { return nil }
+        let isListed = sip != nil || callees != nil
+        return isListed || TelephoneNumber(Callee(target).name) == nil ? user : nil
+    }
+
     /// Whether ``callees`` has the user of a name.
     func lists(_ user: UserID) -> Bool {
         guard let callees else { return false }

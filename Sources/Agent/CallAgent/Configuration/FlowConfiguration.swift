@@ -23,7 +23,7 @@ enum FlowConfiguration {
         of behaviour: BehaviourConfiguration, by account: AccountConfiguration, _ problems: inout [ConfigProblem]
     ) {
         guard let plan = behaviour.source.flow, let folder = try? FlowFolder(file: plan.file) else { return }
-        problems += FlowCheck.problems(ofCalleesIn: folder) { account.mayTransferForBot($0) != nil }
+        problems += FlowCheck.problems(ofCalleesIn: folder) { account.mayCall($0) != nil }
     }
 
     /// The plan of a section, whose flow is checked with all that it names if calls follow it.

@@ -37,7 +37,7 @@ struct MCPCourse: Sendable {
         /// A text to become sound.
         case speaking(UInt64)
         /// A file to be heard out.
-        case playing(UInt64, path: String, what: String, Stopped)
+        case playing(UInt64, path: String, what: String, Progress)
         /// Speech, as text.
         case hearing
         /// The other side to follow a transfer.
@@ -46,9 +46,11 @@ struct MCPCourse: Sendable {
         case finished
     }
 
-    /// How far a file has been stopped.
-    private enum Stopped: Sendable {
-        case not
+    /// How far a file has been played or stopped.
+    private enum Progress: Sendable {
+        /// The device was asked; what ends now is an earlier file, maybe of the same path.
+        case asked
+        case begun
         case cancelled
         case late
     }
@@ -114,7 +116,7 @@ struct MCPCourse: Sendable {
             stage = .asking
             outputs.append(.ask(.dtmf(keys, call), account: nil))
         case .play(let file, let call):
-            stage = .playing(call, path: file, what: "the file", .not)
+            stage = .playing(call, path: file, what: "the file", .asked)
             deadline = now.advanced(by: Patience.longestFile)
             outputs.append(.ask(.play(file: file, call), account: nil))
         case .transfer(let call, let to, let other):
@@ -192,9 +194,12 @@ struct MCPCourse: Sendable {
             var result = result ?? .done(MCPWords.ended(call, end))
             result.structured.merge(MCPWords.members(call, end)) { own, _ in own }
             finish(result, &outputs)
-        case (.playing(let call, let path, let what, let stopped), .play(let other, let file))
+        case (.playing(let call, let path, let what, .asked), .play(let other, let file))
+        where other == call && file.path == path && file.state == "started":
+            stage = .playing(call, path: path, what: what, .begun)
+        case (.playing(let call, let path, let what, let progress), .play(let other, let file))
         where other == call && file.path == path:
-            takeEnd(of: file, what, stopped, &outputs)
+            takeEnd(of: file, what, progress, &outputs)
         case (.transferring(let call, let to), .transfer(let other, let state, _)) where other == call:
             take(transfer: state, call, to, &outputs)
         case (.playing(let call, _, let what, _), .ended(let other, let end)) where other == call:
@@ -211,10 +216,10 @@ struct MCPCourse: Sendable {
     }
 
     private mutating func takeEnd(
-        of file: ControlEvent.File, _ what: String, _ stopped: Stopped, _ outputs: inout [Output]
+        of file: ControlEvent.File, _ what: String, _ progress: Progress, _ outputs: inout [Output]
     ) {
-        guard file.state != "started" else { return }
-        switch (file.state, file.reason, stopped) {
+        switch (file.state, file.reason, progress) {
+        case ("started", _, _), ("ended", _, .asked): break
         case ("ended", "played", _):
             finish(.done("The other side has heard all of \(what).", ["heard": "all"]), &outputs)
         case ("ended", _, .late):
@@ -244,7 +249,7 @@ struct MCPCourse: Sendable {
         switch (stage, end) {
         case (_, .failed(let why)): finish(.failed(why), &outputs)
         case (.speaking(let call), .spoken(let path, let length)):
-            stage = .playing(call, path: path, what: "the text", .not)
+            stage = .playing(call, path: path, what: "the text", .asked)
             deadline = now.advanced(by: length + Patience.playing)
             outputs.append(.ask(.play(file: path, call), account: nil))
         case (.hearing, .heard(let heard)): finish(heard.result, &outputs)
@@ -261,7 +266,7 @@ struct MCPCourse: Sendable {
             end(call, .failed("call \(call) \(giveUp)", ["code": "not_answered"]), at: now, &outputs)
         case .placing: break  // The call is ended when its number is known.
         case .ending(_, let result): finish(result ?? .failed("the call has not ended yet"), &outputs)
-        case .playing(let call, let path, let what, .not):
+        case .playing(let call, let path, let what, .asked), .playing(let call, let path, let what, .begun):
             stage = .playing(call, path: path, what: what, .late)
             deadline = now.advanced(by: Patience.ending)
             outputs.append(.ask(.stop(call), account: nil))

@@ -44,8 +44,9 @@ public struct MCPDoor: ProtocolCore, Sendable {
         case listen(UInt64)
         /// The call has ended: what was heard is kept until it is asked for once more.
         case callEnded(UInt64)
-        /// Read what is known of a call that ended, by a part of its id or of the other side's name; nil for the last one.
-        case explain(Int, search: String?, account: String?)
+        /// Read what is known of a call that ended, by a part of its id or of the other side's name; nil for the last one. It `waits` if
+        /// the record may not be written yet.
+        case explain(Int, search: String?, account: String?, waits: Bool)
         /// All is done: end.
         case end
     }
@@ -62,7 +63,7 @@ public struct MCPDoor: ProtocolCore, Sendable {
     private static let endedCalls = 64
 
     private var server: MCPServer
-    private let callees: @Sendable (String) -> Bool
+    private let admits: @Sendable (_ callee: String, _ account: String?) -> Bool
     private var courses: [Int: MCPCourse] = [:]
     private var tools: [Int: MCPTool] = [:]
     private var waits: [Int: Wait] = [:]
@@ -78,11 +79,13 @@ public struct MCPDoor: ProtocolCore, Sendable {
     /// - Parameters:
     ///   - version: The program's.
     ///   - isReadOnly: Whether only those tools are offered that change nothing.
-    ///   - callees: Whether a name may be called, or be the target of a transfer.
-    public init(version: String, isReadOnly: Bool, callees: @escaping @Sendable (String) -> Bool = { _ in true }) {
+    ///   - admits: Whether a callee may be called by an account, or be the target of a transfer; the account is nil if none is named.
+    public init(
+        version: String, isReadOnly: Bool, admits: @escaping @Sendable (_ callee: String, _ account: String?) -> Bool
+    ) {
         let tools = MCPTool.allCases.filter { !isReadOnly || $0.isReadOnly }
         server = MCPServer(version: version, tools: tools, instructions: MCPTool.instructions)
-        self.callees = callees
+        self.admits = admits
     }
 
     /// When the next tool call runs out of time, or the goodbye does; nil for never.
@@ -143,8 +146,10 @@ public struct MCPDoor: ProtocolCore, Sendable {
         _ call: Int, _ tool: MCPTool, _ order: MCPOrder, at now: Instant, _ outbox: inout [Output]
     ) {
         tools[call] = tool
-        if let callee = order.callee, !callees(callee) {
-            let text = "mcp.callees of the configuration does not admit \"\(callee)\""
+        if let (callee, account) = order.callee, !admits(callee, account) {
+            let text =
+                "\"\(callee)\" may not be called: neither mcp.callees nor account.callees lists it. The device's owner can list it in the "
+                + "configuration that --config names"
             return finish(call, .failed(text, ["code": "not_configured"]), &outbox)
         }
         switch order {
@@ -167,14 +172,14 @@ public struct MCPDoor: ProtocolCore, Sendable {
         _ call: Int, _ which: MCPOrder.Explained, _ account: String?, _ outbox: inout [Output]
     ) {
         switch which {
-        case .last: outbox.append(.explain(call, search: nil, account: account))
-        case .search(let text): outbox.append(.explain(call, search: text, account: account))
+        case .last: outbox.append(.explain(call, search: nil, account: account, waits: false))
+        case .search(let text): outbox.append(.explain(call, search: text, account: account, waits: false))
         case .number(let number):
             guard let invite = ended.last(where: { $0.call == number })?.invite else {
                 let text = "no call \(number) has ended in this session; give search, or nothing for the last call"
                 return finish(call, .failed(text, ["code": "no_such_call"]), &outbox)
             }
-            outbox.append(.explain(call, search: invite, account: account))
+            outbox.append(.explain(call, search: invite, account: account, waits: true))
         }
     }
 

@@ -328,10 +328,11 @@ enum MCPOrder: Hashable, Sendable {
     case wait(MCPEventLog.Filter, patience: Duration)
     case explain(Explained, account: String?)
 
-    /// The party that it would have called.
-    var callee: String? {
+    /// The party that it would have called, and the account that it names for that.
+    var callee: (name: String, account: String?)? {
         switch self {
-        case .place(let to, _, _), .transfer(_, let to, _): to
+        case .place(let to, let account, _): (to, account)
+        case .transfer(_, let to, _): (to, nil)
         case .list, .answer, .reject, .say, .hear, .press, .play, .hangUp, .wait, .explain: nil
         }
     }
