@@ -107,6 +107,7 @@ struct CallSoundTests {
 
         let recorded = try await unit.record(call, to: path("kept.opus"))
         #expect(recorded == path("kept.opus"))
+        #expect(await unit.status.calls.first?.isRecorded == true)
         let second = await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("b.wav")) }
         #expect(second?.code == .wrongState && second?.description.contains(recorded) == true)
         try await unit.play(file, on: call)
@@ -115,6 +116,7 @@ struct CallSoundTests {
         try await unit.stopRecording(call)
         let (first, why) = try await recordingEnd(device)
         #expect(why == .stopped && first.path == recorded && first.failure == nil)
+        #expect(await unit.status.calls.first?.isRecorded == false)
         // The tone is in one of two channels, so that half of its amplitude is in their mean.
         #expect((0.4...0.55).contains(try await secondsOfTone(in: recorded) * 4))
 

@@ -73,6 +73,8 @@ public struct CallStatus: Sendable {
     public let usesCard: Bool
     /// Whether it waits in silence because another call has the card.
     public let isHeld: Bool
+    /// Whether it is being recorded.
+    public let isRecorded: Bool
 
     init(_ call: CallSession, isHeld: Bool) {
         id = call.id
@@ -82,6 +84,7 @@ public struct CallStatus: Sendable {
         progress = call.progress
         usesCard = call.usesCard
         self.isHeld = isHeld
+        isRecorded = call.recording != nil
     }
 
     /// For how long the call has been established at `now`; nil if it is not.

@@ -396,6 +396,6 @@ extension ControlCall {
             call: call.id.number, invite: call.invite?.text, peer: call.peer.text,
             isIncoming: call.direction == .incoming, state: state,
             durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld,
-            account: account)
+            isRecorded: call.isRecorded, account: account)
     }
 }

@@ -240,6 +240,8 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var durationSeconds: Double?
     /// Whether it waits in silence because another call has the card.
     public var isHeld: Bool
+    /// Whether it is being recorded.
+    public var isRecorded: Bool
     /// The account that it is of, if that has a name.
     public var account: String?
     /// Figures of its sound; nil while it has none.
@@ -250,12 +252,14 @@ public struct ControlCall: Codable, Hashable, Sendable {
         case isIncoming = "incoming"
         case durationSeconds = "duration_s"
         case isHeld = "held"
+        case isRecorded = "recorded"
     }
 
     /// Makes a call's entry.
     public init(
         call: UInt64, invite: String? = nil, peer: String, isIncoming: Bool, state: State,
-        durationSeconds: Double? = nil, isHeld: Bool = false, account: String? = nil
+        durationSeconds: Double? = nil, isHeld: Bool = false, isRecorded: Bool = false,
+        account: String? = nil
     ) {
         self.account = account
         self.call = call
@@ -265,5 +269,6 @@ public struct ControlCall: Codable, Hashable, Sendable {
         self.state = state
         self.durationSeconds = durationSeconds
         self.isHeld = isHeld
+        self.isRecorded = isRecorded
     }
 }

@@ -68,7 +68,7 @@ enum ControlText {
     static func call(_ call: ControlCall) -> String {
         let way = (call.account.map { "\(printable($0)): " } ?? "") + (call.isIncoming ? "from" : "to")
         let time = call.durationSeconds.map { " \(clock($0))" } ?? ""
-        return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")"
+        return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")\(call.isRecorded ? ", recorded" : "")"
     }
 
     /// Something that happened; nil for levels, which are no line of their own.

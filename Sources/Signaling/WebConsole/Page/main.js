@@ -25,7 +25,7 @@ class Session {
   #status = null;
   /** @type {Map<number, { room: string, muted: boolean }>} */
   #members = new Map();
-  /** Calls that are recorded, as far as events say. @type {Set<number>} */
+  /** Calls that are recorded. @type {Set<number>} */
   #recorded = new Set();
   /** Records of calls that ended while they were shown. @type {Map<number, string>} */
   #ended = new Map();
@@ -91,6 +91,7 @@ class Session {
     if (this.#isOver) return;
     this.#members = new Map(conferences.flatMap((/** @type {any} */ { room, members }) =>
       members.map((/** @type {any} */ { call, muted }) => [call, { room, muted }])));
+    this.#recorded = new Set(calls.filter((/** @type {any} */ call) => call.recorded).map((/** @type {any} */ call) => call.call));
     this.#calls.note(calls);
     say(element('count'), String(calls.length));
     this.#showCall();
@@ -109,13 +110,11 @@ class Session {
 
   /** Events are missing, as after a restart of the device, whose calls have the same numbers again. */
   #forget() {
-    this.#recorded.clear();
     this.#ended.clear();
   }
 
   /** @param {any} data */
   async #noteEnd(data) {
-    this.#recorded.delete(data.call);
     const entry = this.#calls.find(data.call);
     // Each look at the history costs the device a reading of its file.
     if (entry === undefined || read(location.hash).call !== data.call) return;
