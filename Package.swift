@@ -169,7 +169,7 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["Core", "Files", "TLS", logging]),
+        module("Signaling", "HTTPTransport", nio + ["Core", "Cryptography", "Files", "TLS", logging]),
         module(
             "Signaling", "SignalingClient",
             [
@@ -261,7 +261,7 @@ let package = Package(
                 "CallControl",
                 "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
                 "CallVoicemail",
-                "ConfigReader",
+                "ConfigReader", "ControlWire",
                 "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
@@ -396,9 +396,8 @@ let package = Package(
         tests(
             "DeviceControlTests",
             [
-                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport",
-                "JSON",
-                "MediaEngine", "Realtime", logging,
+                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "Cryptography", "DeviceControl",
+                "HTTPTransport", "JSON", "MediaEngine", "Realtime", logging,
             ] + nio),
         tests("TimekeepingTests", ["Core"]),
         tests("BytesTests", ["Core"]),

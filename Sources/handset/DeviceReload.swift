@@ -1,5 +1,6 @@
 internal import CallAgent
 internal import ConfigReader
+internal import DeviceControl
 internal import Logging
 internal import Realtime
 internal import Core
@@ -10,6 +11,7 @@ actor DeviceReload {
     private let server: String?
     private let capture: String?
     private let accounts: AccountSet
+    private let control: ControlInterfaces?
     private let isNamed: Bool
     private let unit: ServiceUnit
     private let logger: Logger
@@ -17,16 +19,21 @@ actor DeviceReload {
     private var document: ConfigSection
     /// The same, as it was read, with the contents of files that it names.
     private var configuration: AccountsConfiguration
+    /// Those that the device sends events to.
+    private var webhooks: [ControlWebhook]
 
     /// - Parameter document: The file's contents at the device's start.
     init(
         path: String, server: String?, capture: String?, document: ConfigSection,
-        configuration: AccountsConfiguration, accounts: AccountSet, unit: ServiceUnit, logger: Logger
+        configuration: AccountsConfiguration, accounts: AccountSet, control: ControlInterfaces?, unit: ServiceUnit,
+        logger: Logger
     ) {
         self.path = path
         self.server = server
         self.capture = capture
         self.accounts = accounts
+        self.control = control
+        webhooks = configuration.control?.webhooks ?? []
         isNamed = configuration.isNamed
         self.configuration = configuration
         self.unit = unit
@@ -62,7 +69,10 @@ actor DeviceReload {
     private func take(_ new: AccountsConfiguration, _ document: ConfigSection) async {
         let changes = await accounts.adopt(new)
         let changed = changedKeys(in: new, document)
-        let waiting = changed.filter { !isTaken($0, isBehaviourTaken: !changes.adopted.isEmpty) }
+        let areWebhooksTaken = await adoptWebhooks(of: new)
+        let waiting = changed.filter { key in
+            key == "control.webhooks" ? !areWebhooksTaken : !isTaken(key, isBehaviourTaken: !changes.adopted.isEmpty)
+        }
         var metadata: Logger.Metadata = ["changed": "\(Self.list(changed))", "at_next_start": "\(Self.list(waiting))"]
         let names = [
             ("added", changes.added), ("removed", changes.removed), ("log_in_again", changes.restarted),
@@ -76,6 +86,16 @@ actor DeviceReload {
         }
         // What waits is reported at each reload, until it applies.
         if waiting.isEmpty, changes.refused.isEmpty { (self.document, configuration) = (document, new) }
+    }
+
+    /// Has the device send events to other webhooks from now on.
+    private func adoptWebhooks(of new: AccountsConfiguration) async -> Bool {
+        // Without the section it is all of control that waits.
+        guard let control, let section = new.control, section.http != nil else { return false }
+        guard section.webhooks != webhooks else { return true }
+        guard await control.adopt(section.webhooks) else { return false }
+        webhooks = section.webhooks
+        return true
     }
 
     /// The keys that have changed; the file of holidays may have while its name has not.

@@ -29,6 +29,7 @@ struct ExampleConfigurationTests {
             "rooms:", "session:", "command:", "rate_hz:", "encoding:", "bot:", " url:", "wire:", "answer_timeout_ms:",
             "fallback:", "record_days:", "record_megabytes:", "then:", "attach:", "environment:", "flow:",
             "file: menu", "say:", "record_folder: messages", "voicemail: {",
+            "webhooks:", "secret_file: webhook", "previous_secret_env:", "events: [call",
         ]
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {

@@ -304,6 +304,28 @@ extension BrokenConfiguration {
                 + "allowed_origins: [\"https://desk.example.org/a\"]\n",
             "9: control.http.allowed_origins: \"https://desk.example.org/a\" must be an origin without a path"),
         .device(
+            "a webhook without a history, in plain text",
+            "control:\n  socket: default\n  webhooks:\n    - url: http://192.0.2.1/a\n      secret_file: good.pem\n",
+            "6: control.webhooks: needs control.http.history_folder, where events wait for them",
+            "7: control.webhooks[1].url: must begin with https://, unless it is on this machine"),
+        .device(
+            "a webhook with a short secret",
+            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n"
+                + "      secret_file: token\n", offline: false,
+            "9: control.webhooks[1].secret_file: must hold at least 24 bytes, as text or as whsec_ and base64"),
+        .device(
+            "a webhook whose trust roots are no PEM",
+            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n"
+                + "      secret_file: good.pem\n      trust_roots: garbage.pem\n", offline: false,
+            "10: control.webhooks[1].trust_roots: \"DIR/garbage.pem\": it holds no certificate in PEM form"),
+        .device(
+            "a webhook without a secret, and another with the address of the first",
+            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n"
+                + "    - { url: \"https://b.example\", secret_file: good.pem }\n"
+                + "    - { url: \"https://b.example\", secret_file: good.pem }\n", offline: false,
+            "8: control.webhooks[1].secret_file: is required here; give secret_file: PATH or secret_env: NAME",
+            "10: control.webhooks[3].url: is that of an earlier webhook"),
+        .device(
             "an id that no device can have", "device:\n  id: \"\\u200Bx\"\n",
             "5: device.id: the device's id has the character U+200B"),
         .device("a room without a name", "rooms: [\"\"]\n", "4: rooms: a room's name must not be empty. Names have"),

@@ -123,7 +123,7 @@ struct EventStreamsTests {
             let store = await EventStore.open(folder: nil, logger: logger)
             let (streams, service, listener) = try await loop.submit {
                 let streams = EventStreams(store, handler, on: loop, logger: logger)
-                let desk = ControlDesk(handler, ControlEventHub(), store, streams, on: loop)
+                let desk = ControlDesk(handler, ControlEventHub(), store, streams, nil, on: loop)
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 streams.start()
                 let listener = HTTPListener(

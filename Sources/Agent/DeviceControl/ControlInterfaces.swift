@@ -1,5 +1,5 @@
 public import CallAgent
-internal import ControlWire
+public import ControlWire
 public import Logging
 public import NIOCore
 
@@ -50,7 +50,8 @@ public final class ControlInterfaces: Sendable {
         logger.info("Listening to programs on this machine", metadata: ["socket": "\(sockets.lines.path)"])
         var http: ControlHTTPServer?
         if let socket = sockets.http, let section = configuration.http {
-            http = try await ControlHTTPServer.start(socket, section, handler, hub, logger: logger)
+            http = try await ControlHTTPServer.start(
+                socket, section, webhooks: configuration.webhooks, handler, hub, logger: logger)
         }
         return ControlInterfaces(hub, lines, http)
     }
@@ -63,6 +64,17 @@ public final class ControlInterfaces: Sendable {
     /// Clients of events over HTTP that were disconnected since the start because they did not read; nil without the section
     /// `control.http`.
     public func droppedEventClients() async -> Int? { await http?.droppedEventClients() }
+
+    /// Writes of events to disk that failed since the start; nil without the section `control.http`.
+    public var failedEventWrites: Int? { http?.failedWrites }
+
+    /// What has become of events for webhooks, for each server; empty without webhooks.
+    public var webhookFigures: [WebhookFigures] { http?.webhookFigures ?? [] }
+
+    /// Has other webhooks from now on. Those that remain continue where they are.
+    ///
+    /// - Returns: False if they wait for the next start, because there is no folder in which events wait for them yet.
+    public func adopt(_ webhooks: [ControlWebhook]) async -> Bool { await http?.adopt(webhooks) ?? webhooks.isEmpty }
 
     /// Disconnects all clients, and accepts no more. Events that wait for a client may be lost; those of the history are on disk.
     public func close() async {

@@ -56,7 +56,7 @@ struct RunCommand: AsyncParsableCommand {
         let status = AccountsStatus(accounts, unit, isNamed: configuration.isNamed)
         let reload = DeviceReload(
             path: config, server: server, capture: capture, document: document, configuration: configuration,
-            accounts: accounts, unit: unit, logger: logger)
+            accounts: accounts, control: control, unit: unit, logger: logger)
         Self.onHangUp { await reload.run { await status.text } }
         await Self.followNetwork(accounts, group, logger)
         let watchdog = unit.feedWatchdog { await accounts.isAlive() }

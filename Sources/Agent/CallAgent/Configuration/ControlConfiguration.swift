@@ -24,6 +24,8 @@ public struct ControlConfiguration: Sendable, Equatable {
     public var access = Access.owner
     /// The interface over HTTP; nil for none.
     public var http: ControlHTTPConfiguration?
+    /// Servers that are sent events.
+    public var webhooks: [ControlWebhook] = []
 
     /// Uses `socket`.
     public init(socket: Socket) { self.socket = socket }
@@ -43,6 +45,10 @@ public struct ControlConfiguration: Sendable, Equatable {
         let http = ConfigKey.section(
             "http", ControlHTTPConfiguration.Keys.self,
             "the interface over HTTP ([control.md](control.md#http)); without this section there is none")
+        let webhooks = ConfigKey.sections(
+            "webhooks", ControlWebhook.Keys.self,
+            "servers that are sent the events of calls ([webhooks.md](webhooks.md)); it needs `http.history_folder`"
+        )
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -65,6 +71,7 @@ public struct ControlConfiguration: Sendable, Equatable {
         }
         access = section.value(\.access, &problems)
         self.http = http
+        webhooks = ControlWebhook.all(section, http, &problems)
     }
 
     /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.

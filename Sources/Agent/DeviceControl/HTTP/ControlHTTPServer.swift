@@ -17,6 +17,7 @@ final class ControlHTTPServer: Sendable {
 
     private let socket: ControlSocket
     private let store: EventStore
+    private let webhooks: WebhookOffice?
     private let channels: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let parts: NIOLoopBound<Parts>
@@ -28,11 +29,12 @@ final class ControlHTTPServer: Sendable {
     }
 
     private init(
-        _ socket: ControlSocket, _ store: EventStore, _ channels: [any Channel], _ group: MultiThreadedEventLoopGroup,
-        _ parts: NIOLoopBound<Parts>
+        _ socket: ControlSocket, _ store: EventStore, _ webhooks: WebhookOffice?, _ channels: [any Channel],
+        _ group: MultiThreadedEventLoopGroup, _ parts: NIOLoopBound<Parts>
     ) {
         self.socket = socket
         self.store = store
+        self.webhooks = webhooks
         self.channels = channels
         self.group = group
         self.parts = parts
@@ -42,16 +44,17 @@ final class ControlHTTPServer: Sendable {
     ///
     /// - Throws: An error that says which address or file cannot be used, and what to try.
     static func start(
-        _ socket: ControlSocket, _ configuration: ControlHTTPConfiguration, _ handler: ControlRequestHandler,
-        _ hub: ControlEventHub, logger: Logger
+        _ socket: ControlSocket, _ configuration: ControlHTTPConfiguration, webhooks: [ControlWebhook],
+        _ handler: ControlRequestHandler, _ hub: ControlEventHub, logger: Logger
     ) async throws -> ControlHTTPServer {
         let tls = try tls(of: configuration.network)
         let store = await EventStore.open(folder: configuration.historyFolder, logger: logger)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
+        let office = configuration.historyFolder.map { WebhookOffice(store, folder: $0, on: loop, logger: logger) }
         let parts = try await loop.submit {
             let streams = EventStreams(store, handler, on: loop, logger: logger)
-            let desk = ControlDesk(handler, hub, store, streams, on: loop)
+            let desk = ControlDesk(handler, hub, store, streams, office, on: loop)
             var services = [ControlHTTPService(desk, ControlAdmission(), logger: logger)]
             if let network = configuration.network {
                 services.append(ControlHTTPService(desk, ControlAdmission(network), logger: logger))
@@ -90,9 +93,26 @@ final class ControlHTTPServer: Sendable {
         hub.add { event, account in
             let time = MonotonicClock.wallNanoseconds / 1_000_000
             store.add(ControlCoding.line(event, of: account, atMilliseconds: time))
+            office?.wake()
         }
-        return ControlHTTPServer(socket, store, channels, group, parts)
+        await office?.adopt(webhooks)
+        return ControlHTTPServer(socket, store, office, channels, group, parts)
     }
+
+    /// Has other webhooks from now on. Those that remain continue where they are.
+    ///
+    /// - Returns: False if there is no folder in which events wait for them.
+    func adopt(_ webhooks: [ControlWebhook]) async -> Bool {
+        guard let office = self.webhooks else { return webhooks.isEmpty }
+        await office.adopt(webhooks)
+        return true
+    }
+
+    /// What has become of events for webhooks.
+    var webhookFigures: [WebhookFigures] { webhooks?.figures ?? [] }
+
+    /// Writes to the folder of the history that failed since the start.
+    var failedWrites: Int { store.failedWrites }
 
     /// Clients of events that were disconnected because they did not read; nil when the server has ended.
     func droppedEventClients() async -> Int? {
@@ -104,6 +124,7 @@ final class ControlHTTPServer: Sendable {
     func close() async {
         socket.remove()
         for channel in channels { try? await channel.close() }
+        await webhooks?.stop()
         let parts = parts
         try? await group.next().submit {
             parts.value.desk.close()

@@ -77,17 +77,19 @@ final class ControlDesk {
     private let hub: ControlEventHub
     private let store: EventStore
     private let streams: EventStreams
+    private let webhooks: WebhookOffice?
     private let loop: any EventLoop
     private var keys = IdempotencyTable()
 
     init(
         _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ store: EventStore, _ streams: EventStreams,
-        on loop: any EventLoop
+        _ webhooks: WebhookOffice?, on loop: any EventLoop
     ) {
         self.handler = handler
         self.hub = hub
         self.store = store
         self.streams = streams
+        self.webhooks = webhooks
         self.loop = loop
     }
 
@@ -151,8 +153,10 @@ final class ControlDesk {
     }
 
     private var state: ControlEventsState {
-        ControlEventsState(
-            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped)
+        let figures = webhooks?.figures ?? []
+        return ControlEventsState(
+            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped,
+            webhooks: figures.isEmpty ? nil : figures)
     }
 }
 

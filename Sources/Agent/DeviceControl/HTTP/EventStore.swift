@@ -23,6 +23,8 @@ final class EventStore: Sendable {
         var wake: (@Sendable () -> Void)?
         var failures = OutageLimit()
         var hasFailed = false
+        /// Writes that failed.
+        var failedWrites = 0
 
         init(_ history: EventHistory, _ journal: EventJournal? = nil) {
             (self.history, self.journal) = (history, journal)
@@ -80,6 +82,20 @@ final class EventStore: Sendable {
             state.isWaking = false
             return reader.next(of: state.history, at: now)
         }
+    }
+
+    /// The cursor of the newest event; nil as long as the history is not on disk.
+    var durableCursor: EventCursor? { state.withLock { $0.journal == nil ? nil : $0.history.cursor } }
+
+    /// Writes to the folder that failed since the start: of events, and of what webhooks have delivered.
+    var failedWrites: Int { state.withLock { $0.failedWrites } }
+
+    /// Counts a write to the folder by another one that failed.
+    func countFailedWrite() { state.withLock { $0.failedWrites += 1 } }
+
+    /// Moves a webhook on.
+    func next(_ course: inout WebhookCourse, at now: Instant) -> WebhookCourse.Delivery? {
+        state.withLock { course.next(of: $0.history, at: now) }
     }
 
     /// Adds an event.
@@ -172,6 +188,7 @@ final class EventStore: Sendable {
     private func report(_ error: PrivateFileError) {
         let leftOut = state.withLock { state in
             (state.isWriting, state.hasFailed) = (false, true)
+            state.failedWrites += 1
             return state.failures.admit(at: MonotonicClock.now)
         }
         guard let leftOut else { return }

@@ -245,13 +245,21 @@ extension ControlDescription {
                 "calls": ["type": "array", "items": reference("Call")],
                 "accounts": ["type": "array", "items": reference("Account")],
                 "events": object(
-                    ["cursor": text, "clients": integer, "dropped": integer],
+                    [
+                        "cursor": text, "clients": integer, "dropped": integer,
+                        "webhooks": ["type": "array", "items": reference("Webhook")],
+                    ],
                     required: ["cursor", "clients", "dropped"]),
             ],
             required: [
                 "version", "pid", "uptime_s", "device", "connection", "server", "behaviour", "call_count", "calls",
                 "events",
             ]),
+        "Webhook": object(
+            [
+                "server": text, "delivered": integer, "failed": integer, "lost": integer, "gaps": integer,
+                "delay_s": number,
+            ], required: ["server", "delivered", "failed", "lost", "gaps"]),
         "Account": object(
             [
                 "account": text, "device": text, "connection": text, "user": text, "server": text, "behaviour": text,

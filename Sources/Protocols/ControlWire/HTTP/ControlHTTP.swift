@@ -165,12 +165,15 @@ public struct ControlEventsState: Codable, Hashable, Sendable {
     public var clients: Int
     /// Clients that were disconnected since the start because they did not read.
     public var dropped: Int
+    /// What has become of events for webhooks, by server; nil without webhooks.
+    public var webhooks: [WebhookFigures]?
 
     /// Makes a state.
-    public init(cursor: String, clients: Int, dropped: Int) {
+    public init(cursor: String, clients: Int, dropped: Int, webhooks: [WebhookFigures]? = nil) {
         self.cursor = cursor
         self.clients = clients
         self.dropped = dropped
+        self.webhooks = webhooks
     }
 }
 

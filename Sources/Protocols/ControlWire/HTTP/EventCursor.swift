@@ -23,6 +23,9 @@ public struct EventCursor: Hashable, Sendable, CustomStringConvertible {
         self.init(history: history, position: position)
     }
 
+    /// The run of the device that the position is of, as text. The number of a call is of one run.
+    var run: String { "\(Hexadecimal.text(of: history))-\(position >> EventArchive.runShift)" }
+
     /// The cursor as text.
     public var description: String { "\(Hexadecimal.text(of: history))-\(position)" }
 }

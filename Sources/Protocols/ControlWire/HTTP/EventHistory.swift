@@ -205,6 +205,33 @@ extension EventHistory {
     /// The position from which everything is received that is kept, without a gap.
     fileprivate var positionBeforeOldest: UInt64 { first < events.count ? events[first].position - 1 : newest }
 
+    /// Whether events are missing between a position and an event.
+    private func isGap(from position: UInt64, to event: Event) -> Bool {
+        position < bridges[event.position] ?? event.position - 1
+    }
+
+    /// The first event after a cursor that is wanted.
+    ///
+    /// - Returns: The event; the cursor before it, or behind all events if there is none; why events may be missing after `cursor`.
+    func first(
+        after cursor: EventCursor, where isWanted: (Event) -> Bool
+    ) -> (event: Event?, before: EventCursor, gap: Gap?) {
+        let known = position(of: cursor)
+        var position = known ?? positionBeforeOldest
+        var gap: Gap? = known == nil ? .unknownCursor : nil
+        for event in events[index(after: position)...] {
+            if isGap(from: position, to: event) { gap = gap ?? reason(before: event) }
+            if isWanted(event) { return (event, EventCursor(history: id, position: event.position - 1), gap) }
+            position = event.position
+        }
+        return (nil, EventCursor(history: id, position: position), gap)
+    }
+
+    /// Why events before this one are missing.
+    private func reason(before event: Event) -> Gap {
+        event.position == events[first].position ? .expired : .interrupted
+    }
+
     /// Writes events from a cursor on.
     ///
     /// - Returns: The position behind them.
@@ -214,9 +241,8 @@ extension EventHistory {
         if known == nil { write(.unknownCursor, continuing: position, into: &bytes) }
         for event in events[index(after: position)...] {
             guard bytes.count < EventReader.batchBytes else { return position }
-            if position < bridges[event.position] ?? event.position - 1 {
-                let isOldest = event.position == events[first].position
-                write(isOldest ? .expired : .interrupted, continuing: event.position - 1, into: &bytes)
+            if isGap(from: position, to: event) {
+                write(reason(before: event), continuing: event.position - 1, into: &bytes)
             }
             position = event.position
             if let account, let own = event.account, own != account { continue }

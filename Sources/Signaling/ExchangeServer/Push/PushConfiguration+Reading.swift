@@ -1,5 +1,6 @@
 import ConfigReader
 import ExchangeCore
+import HTTPTransport
 import SignalWire
 import Core
 
@@ -97,11 +98,7 @@ extension PushWebhook {
     private static func key(
         _ text: String, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
     ) -> Redacted<[UInt8]>? {
-        let prefix = "whsec_"
-        let bytes =
-            text.hasPrefix(prefix)
-            ? Base64.unpaddedBytes(of: text.utf8.dropFirst(prefix.utf8.count)) : Array(text.utf8)
-        guard let bytes, bytes.count >= 24 else {
+        guard let bytes = WebhookSignature.key(of: text) else {
             let message =
                 "must hold at least 24 bytes, as text or as whsec_ and base64; `openssl rand -hex 32` makes some"
             problems.append(section.problem(\.secret, message))

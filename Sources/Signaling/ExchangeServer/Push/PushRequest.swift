@@ -1,6 +1,6 @@
-import Cryptography
 import ExchangeCore
 import FoundationEssentials
+import HTTPTransport
 import JSON
 import SignalWire
 import Core
@@ -85,15 +85,9 @@ struct PushRequest: Hashable, Sendable {
 
     // MARK: - The signature
 
-    /// The headers of Standard Webhooks 1.0.0: an id that stays, the time of sending, and HMAC-SHA256 over
-    /// `id.time.body`.
     private static func signature(_ id: PushID, _ wall: WallClock, _ body: [UInt8], _ secret: [UInt8]?) -> [Header] {
-        let time = wall.unixMilliseconds / 1_000
-        var headers = [Header(name: "webhook-id", value: id.text), Header(name: "webhook-timestamp", value: "\(time)")]
-        guard let secret else { return headers }
-        let code = Digest.hmacSHA256(secret, Array("\(id).\(time).".utf8) + body)
-        headers.append(Header(name: "webhook-signature", value: "v1,\(Base64.text(code))"))
-        return headers
+        WebhookSignature.fields(id.text, at: wall.unixMilliseconds / 1_000, body, keys: secret.map { [$0] } ?? [])
+            .map { Header(name: $0.name, value: $0.value) }
     }
 }
 
