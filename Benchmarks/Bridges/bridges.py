@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures calls that a device has joined: the time to the first sound, the delay that is added, and CPU time.
 
-usage: bridges.py HANDSET [--rounds N] [--pairs N] [--seconds S]
+usage: bridges.py HANDSET [--rounds N] [--pairs N] [--seconds S] [--handovers N]
 
 Everything runs on this machine, and ports are those of the examples: run it in a network namespace (`unshare -n`, with `ip link set
 lo up`).
@@ -9,6 +9,8 @@ Prints a line of JSON for each measurement:
 
 - first_sound_ms: from the request to join two calls until each has received the first sound of the other, as programs at both ends see it
 - one_way_ms: from a sound at one end until it arrives at the other, through the joined calls and in a direct call
+- handover_gap_ms: silence that the caller hears between its bot and the person, in N hand-overs that the person accepts with a key, in steps
+  of 5 ms. With N no other measurement is made
 - cores: that the device used for calls in pairs, joined, and for as many calls that it echoes
 """
 
@@ -38,7 +40,7 @@ frame = 320
 tone = b"".join(struct.pack("<h", int(8000 * math.sin(math.pi * n / 16))) for n in range(frame))
 silence = bytes(2 * frame)
 log = open(name + ".log", "a", buffering=1)
-heard, loud, next_frame, count = b"", False, time.monotonic(), 0
+heard, loud, next_frame, count, parts = b"", False, time.monotonic(), 0, 0
 os.set_blocking(0, False)
 while True:
     if select.select([0], [], [], max(0, next_frame - time.monotonic()))[0]:
@@ -49,8 +51,11 @@ while True:
         while len(heard) >= 160:
             part, heard = heard[:160], heard[160:]
             is_loud = max(abs(sample) for sample in struct.unpack("<80h", part)) > 1500
+            parts += 1
             if is_loud and not loud:
-                log.write(f"heard {now}\n")
+                log.write(f"heard {now}\nloud {parts}\n")
+            if loud and not is_loud:
+                log.write(f"quiet {parts}\n")
             loud = is_loud
     if time.monotonic() >= next_frame:
         clicks = kind == "clicks" and count % 25 == 0
@@ -160,6 +165,28 @@ def first_sound(site: Site, rounds: int) -> list[float]:
     return found
 
 
+def handover_gaps(site: Site, rounds: int) -> list[float]:
+    """Milliseconds of silence that the caller hears when a person accepts, from its bot's tone to the person's."""
+    found: list[float] = []
+    for _ in range(rounds):
+        site.ask("caller", request="call", to="bob")
+        call = site.await_calls("bob", 1)[0]
+        time.sleep(0.5)
+        site.ask("bob", request="handover", call=call, to="alice", accept="1")
+        person = site.await_calls("alice", 1)[0]
+        site.await_calls("bob", 2)
+        time.sleep(0.7)
+        site.forget("caller")
+        site.ask("alice", request="dtmf", keys="1", call=person)
+        time.sleep(0.7)
+        quiet, loud = site.times("caller", "quiet"), site.times("caller", "loud")
+        if len(quiet) > len(loud):
+            sys.exit("the caller hears nothing of the person")
+        found.append(5 * sum(end - begin for begin, end in zip(quiet, loud)))
+        site.hang_up("bob")
+    return found
+
+
 def one_way(site: Site, sender: str, receiver: str) -> list[float]:
     site.forget(sender, receiver)
     time.sleep(8)
@@ -221,10 +248,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--handovers", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         site = Site(arguments.handset, pathlib.Path(name))
         try:
+            if arguments.handovers:
+                site.device("bob", "{ source: tone }")
+                site.program("alice", "tone")
+                site.program("caller", "tone")
+                time.sleep(3)
+                gaps = sorted(handover_gaps(site, arguments.handovers))
+                middle, high = round(statistics.median(gaps), 1), round(gaps[len(gaps) * 95 // 100], 1)
+                report("handover_gap_ms", median=middle, p95=high, highest=round(gaps[-1], 1), handovers=len(gaps))
+                return
             write_tone(site.folder / "tone.wav", SET_UP + arguments.seconds + 10)
             bob = site.device("bob", "{ source: silence }")
             ends = [site.program("alice", "tone"), site.program("caller", "tone")]

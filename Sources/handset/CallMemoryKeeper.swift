@@ -23,7 +23,7 @@ actor CallMemoryKeeper {
             .card,
             .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail,
             .attached,
-            .detached, .transferRequested, .transferProgress:
+            .detached, .transferRequested, .transferProgress, .handover, .parking:
             break
         }
     }

@@ -14,6 +14,22 @@ struct ExecWireTests {
         #expect(try command(#"{"command":"dtmf","keys":"12#"}"#) == .press("12#"))
         #expect(try command(#"{"command":"transfer","to":"bob"}"#) == .transfer(to: "bob"))
         #expect(try command(#"{"command":"hangup"}"#) == .hangUp)
+        #expect(try command(#"{"command":"handover_cancel"}"#) == .cancelHandover)
+    }
+
+    @Test("A hand-over has a person, and what both sides hear")
+    func handover() throws {
+        guard case .handover(let usual) = try command(#"{"command":"handover","to":"ben"}"#) else {
+            return Issue.record()
+        }
+        #expect(usual.target == "ben" && usual.whisper == nil && usual.acceptKey == nil && !usual.listens)
+        guard
+            case .handover(let full) = try command(
+                ##"{"command":"handover","to":"ben","whisper_file":"/w.wav","accept":"#","music":"bot","ring_seconds":20,"bot":"listens"}"##
+            )
+        else { return Issue.record() }
+        #expect(full.whisperFile == "/w.wav" && full.acceptKey == "#" && full.music == ExecHandover.ownSound)
+        #expect(full.ringSeconds == 20 && full.listens)
     }
 
     @Test(
@@ -23,6 +39,10 @@ struct ExecWireTests {
             #"{"command":"mark"}"#, #"{"command":"mark","name":""}"#, #"{"command":"mark","name":7}"#,
             #"{"command":"dtmf","keys":""}"#, #"{"command":"clear","x":[[[[[]]]]]}"#,
             #"{"command":"mark","name":"\#(String(repeating: "n", count: 257))"}"#,
+            #"{"command":"handover"}"#, #"{"command":"handover","to":"b","accept":"11"}"#,
+            #"{"command":"handover","to":"b","whisper":"a","whisper_file":"/a"}"#,
+            #"{"command":"handover","to":"b","music":"m.wav"}"#, #"{"command":"handover","to":"b","ring_seconds":4}"#,
+            #"{"command":"handover","to":"b","ring_seconds":"9"}"#, #"{"command":"handover","to":"b","bot":"x"}"#,
             #"{"command":"transfer"}"#, #"{"command":"transfer","to":""}"#,
             #"{"command":"transfer","to":"\#(String(repeating: "n", count: 257))"}"#,
             #"{"command":"clear","x":"\#(String(repeating: "x", count: 4_096))"}"#,
@@ -63,6 +83,14 @@ struct ExecWireTests {
             (.cleared(played: 5), #"{"event":"cleared","played":5}"#),
             (
                 .transfer(to: "bob", state: "ringing"), #"{"event":"transfer","state":"ringing","to":"bob"}"#
+            ),
+            (
+                .handover(to: "bob", state: "ringing", reason: nil),
+                #"{"event":"handover","state":"ringing","to":"bob"}"#
+            ),
+            (
+                .handover(to: "bob", state: "busy", reason: "x"),
+                #"{"event":"handover","reason":"x","state":"busy","to":"bob"}"#
             ),
             (.error("no"), #"{"event":"error","message":"no"}"#),
             (.end(reason: "completed"), #"{"event":"end","reason":"completed"}"#),

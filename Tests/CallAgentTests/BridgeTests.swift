@@ -38,15 +38,7 @@ struct BridgeTests {
 
     /// The amplitude of a tone in the second before the last 0.2 s of a recording.
     private func amplitude(_ hertz: Double, in name: String) async throws -> Double {
-        try await until { FileManager.default.fileExists(atPath: path(name)) }
-        let samples = try AudioFileReader.samples(ofFile: path(name)).dropLast(9_600).suffix(24_000)
-        var (x, y) = (0.0, 0.0)
-        for (index, sample) in samples.enumerated() {
-            let angle = 2 * Double.pi * hertz * Double(index) / 48_000
-            x += Double(sample) * cos(angle)
-            y += Double(sample) * sin(angle)
-        }
-        return 2 * (x * x + y * y).squareRoot() / Double(max(1, samples.count))
+        try await toneAmplitude(hertz, in: path(name))
     }
 
     private func failure(_ act: () async throws(CallSoundError) -> Void) async -> CallSoundError.Code? {
@@ -131,10 +123,7 @@ struct BridgeTests {
     }
 
     private func beep(_ name: String, _ hertz: Double, seconds: Double) throws {
-        let samples = (0..<Int(seconds * 48_000)).map { Int16(8_000 * sin(2 * .pi * hertz * Double($0) / 48_000)) }
-        var writer = try WAVWriter(path: path(name))
-        try writer.append(samples.span)
-        try writer.finish()
+        try writeTone(hertz, seconds: seconds, to: path(name))
     }
 
     @Test("Dial joins the caller to the callee that answers, and the flow continues when the callee hangs up")

@@ -248,6 +248,32 @@ struct NamedBehaviourTests {
         try await site.close(caller, device, third)
     }
 
+    @Test("A call that would ring on a card that is missing goes to the other behaviour, and fails at once without one")
+    func missingCard() async throws {
+        defer { remove() }
+        let site = try await Site()
+        func outcome(_ outcome: AnswerRule.Outcome) async throws -> CallEndReason {
+            let device = try await device(site, "echo", outcome) {
+                $0.behaviour.source = .card
+                ($0.audio.playback, $0.audio.capture) = ("handset-no-such-card", "handset-no-such-card")
+            }
+            try await until { await device.device.lacksCard }
+            let caller = try await site.device("caller", named: "a")
+            let call = await caller.device.call("echo", audio: tone)
+            if outcome.sequel != nil {
+                _ = try await caller.flowing()
+                await caller.device.hangUp(call)
+            }
+            let reason = try await caller.ended().record.reason
+            await device.device.shutDown()
+            await caller.device.shutDown()
+            return reason
+        }
+        #expect(try await outcome(Self.passing(after: .seconds(1))) == .completed)
+        #expect(try await outcome(AnswerRule.Outcome(.ring())) != .completed)
+        try await site.close()
+    }
+
     @Test("Calls go by the newest rules that were taken, while those before them continue as they began")
     func reloads() async throws {
         defer { remove() }
@@ -280,4 +306,9 @@ struct NamedBehaviourTests {
         #expect(await caller.device.goesOn(long))
         try await site.close(caller, device)
     }
+}
+
+extension Device {
+    /// Whether its calls cannot have the sound card that is configured.
+    fileprivate var lacksCard: Bool { card.absence != nil }
 }

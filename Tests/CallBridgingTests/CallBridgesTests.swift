@@ -52,4 +52,34 @@ struct CallBridgesTests {
         #expect(feed(&bridges, .part(bob)) == [.disconnect(bob), .disconnect(ann)])
         #expect(feed(&bridges, .join(ann, cem, then: .hangUp, otherThen: .hangUp)) == [.connect(ann, cem)])
     }
+
+    @Test("While one is on hold the other hears music, until it is back, or parted")
+    func held() {
+        var bridges = CallBridges()
+        #expect(feed(&bridges, .held(ann, true)).isEmpty)
+        _ = feed(&bridges, .join(ann, bob, then: .hangUp, otherThen: .goBack))
+        #expect(feed(&bridges, .held(ann, true)) == [.playMusic(bob)] && feed(&bridges, .held(ann, true)).isEmpty)
+        #expect(feed(&bridges, .held(ann, false)) == [.stopMusic(bob)])
+        _ = feed(&bridges, .held(ann, true))
+        #expect(feed(&bridges, .ended(ann)) == [.stopMusic(bob), .disconnect(bob)])
+        _ = feed(&bridges, .join(ann, bob, then: .hangUp, otherThen: .goBack))
+        _ = feed(&bridges, .held(bob, true))
+        #expect(feed(&bridges, .part(ann)) == [.stopMusic(ann), .disconnect(ann), .disconnect(bob)])
+    }
+
+    @Test(
+        "A call that replaces a joined one is connected in its place once its media runs, and ends as that would have")
+    func replaced() {
+        var bridges = CallBridges()
+        #expect(feed(&bridges, .replaced(ann, by: cem)).isEmpty)
+        _ = feed(&bridges, .join(ann, bob, then: .hangUp, otherThen: .goBack))
+        #expect(feed(&bridges, .replaced(ann, by: cem)).isEmpty)
+        #expect(bridges.partner(of: cem) == bob && bridges.partner(of: bob) == cem && bridges.partner(of: ann) == nil)
+        // The former call is nothing to the other one any more.
+        #expect(feed(&bridges, .ended(ann)).isEmpty)
+        #expect(feed(&bridges, .established(cem)) == [.connect(cem, bob)])
+        #expect(feed(&bridges, .established(cem)).isEmpty)
+        #expect(feed(&bridges, .key("4", of: cem)) == [.press("4", on: bob)])
+        #expect(feed(&bridges, .ended(cem)) == [.disconnect(bob)])
+    }
 }

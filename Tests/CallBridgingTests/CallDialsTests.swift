@@ -116,4 +116,15 @@ struct CallDialsTests {
             ])
         #expect(desk.dials.isDialling(for: caller))
     }
+
+    @Test("A call that replaces the callee counts as the callee")
+    func replaced() {
+        var desk = ringing()
+        _ = desk.feed(.answered(bob))
+        _ = desk.feed(.join(caller))
+        let dan = CallID(number: 4)
+        #expect(desk.feed(.replaced(bob, by: dan)).isEmpty && desk.feed(.ended(bob, .noAnswer)).isEmpty)
+        desk.now = desk.now.advanced(by: .seconds(5))
+        #expect(desk.feed(.ended(dan, .noAnswer)) == [.ended(caller: caller, .completed, duration: .seconds(5))])
+    }
 }

@@ -37,7 +37,8 @@ struct ParticipantTests {
             func add(_ event: ParticipantEvent) {
                 switch event {
                 case .noted, .turn, .speech: break
-                case .ready, .rejected, .failed, .press, .transfer, .done, .left: all.withLock { $0.append(event) }
+                case .ready, .rejected, .failed, .press, .transfer, .handover, .cancelHandover, .done, .left:
+                    all.withLock { $0.append(event) }
                 }
             }
         }

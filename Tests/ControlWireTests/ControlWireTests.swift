@@ -55,6 +55,12 @@ struct ControlRequestTests {
         }
     }
 
+    private static var handover: ControlHandover {
+        var asked = ControlHandover(to: "ben", listens: true)
+        (asked.whisper, asked.acceptKey, asked.music, asked.ringSeconds) = (.text("A bill"), "1", .bot, 20)
+        return asked
+    }
+
     @Test(
         "Each request is read as it is written",
         arguments: [
@@ -77,6 +83,19 @@ struct ControlRequestTests {
             (#"{"request":"bridge","call":1,"to_call":2}"#, .bridge(1, to: 2, goesBack: false)),
             (#"{"request":"bridge","call":1,"to_call":2,"goes_back":true}"#, .bridge(1, to: 2, goesBack: true)),
             (#"{"request":"unbridge","call":1}"#, .unbridge(1)),
+            (#"{"request":"handover","call":1,"to":"ben"}"#, .handover(1, ControlHandover(to: "ben"))),
+            (
+                #"{"request":"handover","call":1,"to":"ben","whisper":"A bill","accept":"1","music":"bot","ring_seconds":20,"bot":"listens"}"#,
+                .handover(1, ControlRequestTests.handover)
+            ),
+            (#"{"request":"handover_cancel","call":1}"#, .cancelHandover(1)),
+            (#"{"request":"park"}"#, .park(nil, ControlParking())),
+            (
+                #"{"request":"park","call":1,"music":"/a.wav","longest_s":60,"then":"end"}"#,
+                .park(1, ControlParking(music: "/a.wav", longestSeconds: 60, endsThen: true))
+            ),
+            (#"{"request":"pickup","call":2,"slot":1}"#, .pickUp(slot: 1, 2, goesBack: false)),
+            (#"{"request":"pickup","call":2,"slot":99,"goes_back":true}"#, .pickUp(slot: 99, 2, goesBack: true)),
             (#"{"request":"attach"}"#, .attach(nil)), (#"{"request":"detach","call":2}"#, .detach(2)),
         ] as [(String, ControlRequest.Action)])
     func actions(text: String, action: ControlRequest.Action) throws {
@@ -110,6 +129,16 @@ struct ControlRequestTests {
             (#"{"request":"volume","loudness":1}"#, .wrongValue, "playback_db"),
             (#"{"request":"call"}"#, .wrongValue, "needs to"),
             (#"{"request":"bridge","call":1}"#, .wrongValue, "needs call and to_call"),
+            (#"{"request":"handover","to":"ben"}"#, .wrongValue, "handover needs call"),
+            (#"{"request":"handover","call":1}"#, .wrongValue, "needs to"),
+            (#"{"request":"handover","call":1,"to":"b","whisper":"a","whisper_file":"/a"}"#, .wrongValue, "whisper or"),
+            (#"{"request":"handover","call":1,"to":"b","accept":"12"}"#, .wrongValue, "one key"),
+            (#"{"request":"handover","call":1,"to":"b","music":"a.wav"}"#, .wrongValue, "a path from the root"),
+            (#"{"request":"handover","call":1,"to":"b","ring_seconds":4}"#, .wrongValue, "from 5 to 180"),
+            (#"{"request":"handover","call":1,"to":"b","bot":"stays"}"#, .wrongValue, "leaves or listens"),
+            (#"{"request":"park","then":"never"}"#, .wrongValue, "back or end"),
+            (#"{"request":"pickup","call":1}"#, .wrongValue, "needs slot"),
+            (#"{"request":"pickup","call":1,"slot":100}"#, .wrongValue, "from 1 to 99"),
             (#"{"request":"call","to":""}"#, .wrongValue, "needs to"),
             (#"{"request":"call","to":"a\nb"}"#, .wrongValue, "needs to"),
             (#"{"request":"answer","call":0}"#, .wrongValue, "number of a call"),

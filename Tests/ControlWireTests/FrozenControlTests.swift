@@ -17,7 +17,10 @@ struct FrozenControlTests {
         .drain(true), .drain(false),
         .play(file: "/a.wav", 1), .stop(1), .record(.start(file: "/b.wav"), 1), .record(.stop, 1), .attach(1),
         .detach(1), .transfer(1, to: "carol", replacing: 2),
-        .bridge(1, to: 2, goesBack: true), .unbridge(1), .conferences, .conferenceMute(1, true),
+        .bridge(1, to: 2, goesBack: true), .unbridge(1),
+        .handover(1, handover(.text("a"), .bot)), .handover(1, handover(.file("/a.wav"), .file("/b.wav"))),
+        .cancelHandover(1), .park(1, ControlParking(music: "/a.wav", longestSeconds: 60)),
+        .pickUp(slot: 1, 2, goesBack: true), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
         .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)), .history(.init(record: "r")),
         .history(query),
@@ -62,6 +65,14 @@ struct FrozenControlTests {
         return file
     }
 
+    private static func handover(
+        _ whisper: ControlHandover.Whisper, _ music: ControlHandover.Music
+    ) -> ControlHandover {
+        var asked = ControlHandover(to: "carol")
+        (asked.whisper, asked.music, asked.acceptKey, asked.ringSeconds) = (whisper, music, "1", 20)
+        return asked
+    }
+
     private static var message: ControlEvent.Voicemail {
         var message = ControlEvent.Voicemail(
             id: "k3x9ab", caller: "ann", received: "2026-11-29T10:40:05.000Z", durationSeconds: 12.3, path: "/a.wav")
@@ -74,6 +85,8 @@ struct FrozenControlTests {
         .recording(call: 1, file),
         .voicemail(call: 1, message), .attached(call: 1), .detached(call: 1),
         .transfer(call: 1, state: "requested", to: "carol"),
+        .handover(call: 1, .init(state: "busy", to: "carol", toCall: 2, reason: "why")),
+        .park(call: 1, state: "parked", slot: 1),
         .connection("connected"), .identified(call: 1, invite: "i"), .incoming(call: 1, from: "bob"),
         .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, establishedMilliseconds: 50),
@@ -113,6 +126,7 @@ struct FrozenControlTests {
                 account: "desk")
         ]
         status.calls[0].media = media
+        status.calls[0].slot = 1
         var account = ControlAccount(
             account: "desk", device: "d", connection: "waiting", server: "s", behaviour: "card")
         (account.user, account.failure) = ("alice", "why")
@@ -152,6 +166,7 @@ struct FrozenControlTests {
         var reply = ControlReply(
             id: 1, call: 1, account: "desk", file: "/b.wav", sound: Self.sound, status: Self.status)
         (reply.calls, reply.more) = (Self.status.calls, true)
+        (reply.toCall, reply.slot) = (2, 1)
         (reply.history, reply.next) = ([Self.record], "1.r")
         reply.conferences = [
             ControlConference(room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])

@@ -174,4 +174,15 @@ struct CallRecordIndexTests {
         let record = try #require(index.record(of: index.entries[0]))
         #expect(record.reason == "completed" && record.began == 5)
     }
+
+    @Test("Eight requests wait at a time, a ninth is one too many, and one that ends makes room")
+    func bound() throws {
+        let bound = RequestBound(most: CallHistory.mostWaiting)
+        for _ in 0..<8 { try bound.enter() }
+        let fault = #expect(throws: ControlFault.self) { try bound.enter() }
+        #expect(fault?.code == .tooMany)
+        bound.leave()
+        try bound.enter()
+        #expect(throws: ControlFault.self) { try bound.enter() }
+    }
 }

@@ -25,12 +25,43 @@ struct ControlWordsTests {
             (["bridge", "1", "2"], .bridge(1, to: 2, goesBack: false)),
             (["bridge", "1", "2", "goes-back"], .bridge(1, to: 2, goesBack: true)),
             (["unbridge", "1"], .unbridge(1)), (["unbridge"], .unbridge(nil)),
+            (["handover", "1", "to=ben"], .handover(1, ControlHandover(to: "ben"))),
+            (["handover", "1", "cancel"], .cancelHandover(1)), (["park"], .park(nil, ControlParking())),
+            (
+                ["park", "2", "music=/m.wav", "seconds=60", "then=end"],
+                .park(2, ControlParking(music: "/m.wav", longestSeconds: 60, endsThen: true))
+            ),
+            (["pickup", "1", "3"], .pickUp(slot: 1, 3, goesBack: false)),
+            (["pickup", "1", "3", "goes-back"], .pickUp(slot: 1, 3, goesBack: true)),
             (["transfer", "1", "carol"], .transfer(1, to: "carol", replacing: nil)),
             (["transfer", "1", "carol", "to-call", "2"], .transfer(1, to: "carol", replacing: 2)),
             (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
         ] as [([String], ControlRequest.Action)])
     func words(words: [String], action: ControlRequest.Action) throws {
         #expect(try ControlWords.request(words).action == action)
+    }
+
+    @Test("A hand-over has a whisper of text or of a file, a key, music, a time and a role")
+    func handover() throws {
+        var asked = ControlHandover(to: "ben", listens: true)
+        (asked.whisper, asked.acceptKey, asked.music) = (.text("A bill"), "1", .bot)
+        asked.ringSeconds = 20
+        let words = ["handover", "4", "to=ben", "whisper=A bill", "accept=1", "music=bot", "ring=20", "bot=listens"]
+        #expect(try ControlWords.request(words).action == .handover(4, asked))
+        asked = ControlHandover(to: "a=b")
+        (asked.whisper, asked.music) = (.file("/w.opus"), .file("/m.wav"))
+        let files = ["handover", "4", "to=a=b", "whisper=/w.opus", "music=/m.wav"]
+        #expect(try ControlWords.request(files).action == .handover(4, asked))
+        for words in [
+            ["handover", "1"], ["handover", "to=b"], ["handover", "1", "to=b", "accept=12"],
+            ["handover", "1", "to=b", "ring=4"], ["handover", "1", "to=b", "bot=stays"],
+            ["handover", "1", "to=b", "x=y"],
+            ["handover", "1", "to=b", "cancel"], ["handover", "1", "2", "to=b"], ["park", "then=x"],
+            ["park", "seconds=4"], ["park", "1", "2"], ["pickup", "1"], ["pickup", "100", "1"],
+            ["pickup", "1", "2", "a=b"],
+        ] {
+            #expect(throws: ControlWords.self) { try ControlWords.request(words) }
+        }
     }
 
     @Test("A file is found from where its name was typed, because the device has another working folder")

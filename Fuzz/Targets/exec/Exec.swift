@@ -17,6 +17,9 @@ private func read(_ bytes: [UInt8]) {
     case .press(let keys): require(keys.utf8.count <= ExecCommand.mostKeys, "keys are bounded")
     case .transfer(let target):
         require((1...ExecCommand.targetBytes).contains(target.utf8.count), "whom a call is transferred to is bounded")
-    case .clear, .hangUp: break
+    case .handover(let asked):
+        require((1...ExecCommand.targetBytes).contains(asked.target.utf8.count), "the person's name is bounded")
+        require(asked.whisper == nil || asked.whisperFile == nil, "there is one whisper")
+    case .clear, .cancelHandover, .hangUp: break
     }
 }

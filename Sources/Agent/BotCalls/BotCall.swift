@@ -174,7 +174,7 @@ final class BotCall: @unchecked Sendable {
             guard waits == nil, course.status == .inProgress else {
                 throw ServiceFault(.callOver, .telnyx, "the call is not answered yet: it cannot be transferred")
             }
-            environment.publish(.transfer(call.id, to: transfer.target))
+            self.transfer(to: transfer.target)
             return (wireCall(stream: ""), before)
         case .place: throw ServiceFault(.forbidden, .twilio, "calls cannot be placed here")
         }
@@ -214,7 +214,14 @@ final class BotCall: @unchecked Sendable {
             line = nil
             port?.abandon()
         case .hangUp(let failure): environment.publish(.done(call.id, failure: failure))
-        case .transfer(let target): environment.publish(.transfer(call.id, to: target))
+        case .transfer(let target): transfer(to: target)
+        }
+    }
+
+    private func transfer(to target: String) {
+        switch environment.plan.transferBy {
+        case .refer: environment.publish(.transfer(call.id, to: target))
+        case .handover: environment.publish(.handover(call.id, HandoverRequest(to: target)))
         }
     }
 

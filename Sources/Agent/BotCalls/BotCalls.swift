@@ -131,7 +131,15 @@ public final class BotCalls: CallParticipant {
         environment.publish(.noted(.refused(request, why), call))
         switch request {
         case .press: break
-        case .transfer: transferFailed(call)
+        case .transfer, .handover: transferFailed(call)
+        }
+    }
+
+    /// Reports a hand-over that has failed to the bot's server, as a transfer that has failed.
+    public func noteHandover(_ report: HandoverReport, of call: CallID) {
+        switch report.state {
+        case .refused, .busy, .noAnswer, .failed, .cancelled: transferFailed(call)
+        case .asked, .ringing, .whispering, .accepted, .joined, .gone, .ended: break
         }
     }
 

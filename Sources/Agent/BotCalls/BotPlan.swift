@@ -34,6 +34,17 @@ public struct BotPlan: Sendable, Equatable {
     /// Whether the caller's speech interrupts the bot here; nil if speech is not detected.
     public var bargeIn: BargeInMode?
 
+    /// How calls are transferred that the bot transfers.
+    public var transferBy = TransferManner.refer
+
+    /// How a call is transferred.
+    public enum TransferManner: String, CaseIterable, Sendable {
+        /// The caller is asked to call the target in the device's place.
+        case refer
+        /// The device calls the target, and joins the two.
+        case handover
+    }
+
     /// How a bot's server asks for something.
     public struct Requests: Sendable, Equatable {
         /// Where this device listens.

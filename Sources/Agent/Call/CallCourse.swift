@@ -654,7 +654,8 @@ package struct CallCourse: ProtocolCore, Sendable {
         case .left:
             participation.noteLeft()
             turns.leave(kind)
-        case .noted: break
+        // The device joins calls: it has taken these.
+        case .handover, .cancelHandover, .noted: break
         }
     }
 

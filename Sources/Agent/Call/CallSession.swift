@@ -366,3 +366,17 @@ package struct CallSession: ProtocolCore, Sendable {
         }
     }
 }
+
+extension CallSession.EngineOrder {
+    /// Whether the peer neither sends nor takes sound from now on; nil if the order does not change that.
+    package var isOnHold: Bool? {
+        func isOnHold(_ direction: MediaDirection) -> Bool { !direction.sends && !direction.receives }
+        switch self {
+        case .setDirection(_, let direction): return isOnHold(direction)
+        case .change(let orders):
+            return orders.compactMap { if case .setDirection(_, let direction) = $0 { direction } else { nil } }.last
+                .map(isOnHold)
+        case .open, .findSource, .connect, .add, .liftSoundLimit, .closePort, .stop: return nil
+        }
+    }
+}

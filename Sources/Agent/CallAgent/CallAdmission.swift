@@ -163,11 +163,11 @@ struct CallAdmission {
         return .success(callee)
     }
 
-    /// The user that a call flow dials, if the device may call that user for it now.
+    /// The user that a call flow dials, or one that gets a call from a bot, if the device may call that user for it now.
     ///
     /// - Parameters:
     ///   - own: The device's user, who cannot be dialled: the flow would go round in circles.
-    ///   - dialled: Calls that flows have placed and that have not ended.
+    ///   - dialled: Calls that were placed to be joined and that have not ended.
     func callee(
         ofDial name: String, own: UserID?, dialled: Int, unless obstacle: () -> CallObstacle?
     ) -> Result<UserID, PlacementRefusal> {
@@ -177,7 +177,7 @@ struct CallAdmission {
         let account = configuration.account
         if let own, account.caller(own).description == account.caller(callee).description {
             return .failure(
-                PlacementRefusal(kind: .callee, reason: "the callee is this device, whose flow would dial again"))
+                PlacementRefusal(kind: .callee, reason: "the callee is this device itself"))
         }
         guard account.mayCall(name) != nil else {
             return .failure(PlacementRefusal(kind: .unlisted, reason: "account.callees does not have the callee"))
@@ -186,7 +186,9 @@ struct CallAdmission {
             return .failure(
                 PlacementRefusal(
                     kind: .unavailable,
-                    reason: "flows have dialled \(CallDials.mostCalls) calls that have not ended, which is the limit"))
+                    reason:
+                        "\(CallDials.mostCalls) calls were dialled to be joined and have not ended, which is the limit")
+            )
         }
         if let obstacle = obstacle() {
             return .failure(PlacementRefusal(kind: .unavailable, reason: "\(obstacle)"))

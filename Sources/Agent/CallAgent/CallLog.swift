@@ -1,4 +1,5 @@
 internal import Call
+internal import CallBridging
 internal import CallControl
 internal import CallFlow
 internal import CallMedia
@@ -164,6 +165,36 @@ struct CallLog {
     func keyIsLost(_ error: DigitError, about call: Logger.Metadata) {
         logger.debug(
             "A key of a joined call cannot be pressed", metadata: call.merging(["error": "\(error)"]) { _, new in new })
+    }
+
+    func handoverIs(_ report: HandoverReport, about call: Logger.Metadata) {
+        var more: Logger.Metadata = ["to": "\(report.target.prefix(80))", "state": "\(report.state.rawValue)"]
+        if let person = report.call { more["other"] = "\(person)" }
+        if let why = report.reason { more["reason"] = "\(why)" }
+        logger.info("A call is handed over to a person", metadata: call.merging(more) { _, new in new })
+    }
+
+    func handoverIsRefused(_ target: String, because why: String, about call: Logger.Metadata) {
+        logger.warning(
+            "A hand-over is refused",
+            metadata: call.merging(["to": "\(target.prefix(80))", "reason": "\(why)"]) { _, new in new })
+    }
+
+    func parkingIs(_ state: CallParking.State, _ slot: Int, about call: Logger.Metadata) {
+        logger.info(
+            "A call is parked, or no longer",
+            metadata: call.merging(["slot": "\(slot)", "state": "\(state.rawValue)"]) { _, new in new })
+    }
+
+    func musicFails(_ path: String, because why: String, about call: Logger.Metadata) {
+        logger.warning(
+            "What a waiting call hears cannot be played",
+            metadata: call.merging(["file": "\(path)", "error": "\(why)"]) { _, new in new })
+    }
+
+    func whisperFails(because why: String, about call: Logger.Metadata) {
+        logger.warning(
+            "A whisper cannot be spoken", metadata: call.merging(["error": "\(why)"]) { _, new in new })
     }
 
     func flowCalls(_ callee: UserID, _ new: CallID, about call: Logger.Metadata) {

@@ -48,6 +48,20 @@ final class CallParticipants {
     var bridges = CallBridges()
     /// What flows have dialled.
     var dials = CallDials()
+    /// Which calls are handed over to persons.
+    var handovers = CallHandovers()
+    /// What participants have asked for whose calls are not established yet.
+    var waitingHandovers: [CallID: HandoverRequest] = [:]
+    /// Which calls are parked.
+    var parking = CallParking()
+    /// What calls hear that wait.
+    var music = CallMusic()
+    /// Ends of participants whose calls are elsewhere.
+    var deferredEnds = DeferredEnds()
+    /// Spoken whispers, until the calls end that hear them.
+    var whispers: [CallID: SpokenText] = [:]
+    /// Wakes what spans calls.
+    var joiningTimer = WakeTimer()
     /// Reports an event in a participant's place.
     let publish: @Sendable (ParticipantEvent, ParticipantKind) -> Void
     /// The participant that has begun in a call, or that has placed it, until it is detached.
@@ -233,6 +247,21 @@ final class CallParticipants {
         present[callee] = flows
     }
 
+    // MARK: Calls that are elsewhere
+
+    /// Reports a step of a hand-over to the call's participant.
+    func noteHandover(_ report: HandoverReport, of call: CallID) { present[call]?.noteHandover(report, of: call) }
+
+    /// Whether what takes part in a call is paused while the call is elsewhere: a flow or a mailbox, which would continue without its
+    /// caller. A flow that has dialled the other call does not.
+    func standsStill(in call: CallID) -> Bool {
+        guard !dials.isDialling(for: call), !dials.isPlaced(call) else { return false }
+        return switch present[call]?.kind {
+        case .flow?, .mailbox?: true
+        case .program?, .bot?, .meeting?, .port?, .line?, nil: false
+        }
+    }
+
     // MARK: Legs of bots
 
     /// Does what a bot's leg needs.
@@ -270,7 +299,12 @@ final class CallParticipants {
     }
 
     /// The call is finished.
-    func forget(_ call: CallID) { present[call] = nil }
+    func forget(_ call: CallID) {
+        present[call] = nil
+        whispers[call] = nil
+        waitingHandovers[call] = nil
+        _ = deferredEnds.take(call)
+    }
 
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {

@@ -21,13 +21,7 @@ extension Device {
     public func bridge(_ id: CallID, to other: CallID, goesBack: Bool = false) throws(CallSoundError) {
         guard id != other else { throw CallSoundError(.wrongState, "\(id) cannot be joined to itself") }
         for call in [id, other] {
-            try CallSoundControl(calls[call]?.session, call, on: engine).checkBridging()
-            guard participants.bridges.partner(of: call) == nil, !participants.dials.isDialling(for: call),
-                !participants.dials.isPlaced(call)
-            else {
-                throw CallSoundError(
-                    .wrongState, "\(call) is joined to another call or a room already; unbridge it, or hang that up")
-            }
+            try checkJoining(call)
         }
         let sequel: CallBridges.Sequel = goesBack ? .goBack : .hangUp
         feed(bridges: .join(id, other, then: sequel, otherThen: sequel))
@@ -45,6 +39,9 @@ extension Device {
             throw CallSoundError(.wrongState, "\(id) and \(other) are joined by a call flow; hang one of them up")
         }
         feed(bridges: .part(id))
+        for caller in [id, other] where participants.handovers.isJoined(caller) {
+            feed(handovers: .cancel(caller, because: "the calls were parted"))
+        }
         return other
     }
 
@@ -56,8 +53,15 @@ extension Device {
     /// Notes an event of a call that may be joined, or was placed to be.
     func noteForBridges(_ event: CallEvent, of id: CallID) {
         switch event {
-        case .established: feed(dials: .answered(id))
-        case .digit(let key, _): feed(bridges: .key(key, of: id))
+        case .established:
+            feed(dials: .answered(id))
+            feed(handovers: .answered(id))
+            feed(bridges: .established(id))
+            beginWaitingHandover(of: id)
+        case .digit(let key, _):
+            // A key that joins is not pressed in the other call.
+            feed(bridges: .key(key, of: id))
+            feed(handovers: .key(key, of: id))
         case .identified, .incoming, .answered, .flowing, .playbackEnded, .recording, .attached, .detached, .speech,
             .interrupted, .responded, .transferRequested, .transferProgress:
             return
@@ -66,19 +70,34 @@ extension Device {
 
     /// Notes the end of a call.
     func noteForBridges(_ record: CallRecord, of id: CallID) {
+        // Before the join hangs up the other call, whose end is another reason.
+        feed(handovers: .ended(id, HandoverEnd(of: record)))
         feed(bridges: .ended(id))
         feed(dials: .ended(id, DialStatus(of: record)))
+        feed(parking: .ended(id))
+        feed(music: .callEnded(id))
+    }
+
+    /// A call takes the place of another one, also in a join.
+    func noteForBridges(replaced former: CallID, by call: CallID) {
+        feed(bridges: .replaced(former, by: call))
+        feed(dials: .replaced(former, by: call))
+        feed(handovers: .replaced(former, by: call))
     }
 
     // MARK: Bridges
 
-    private func feed(bridges input: CallBridges.Input) {
+    func feed(bridges input: CallBridges.Input) {
         var outbox: [CallBridges.Output] = []
         participants.bridges.handle(input, into: &outbox)
         for output in outbox {
             switch output {
             case .connect(let one, let other): connect(one, other)
             case .disconnect(let call): disconnect(call)
+            case .playMusic(let call):
+                guard let path = configuration.handover.music else { continue }
+                feed(music: .play(path, to: call, repeats: true))
+            case .stopMusic(let call): feed(music: .stop(call))
             case .hangUp(let call): feed(.user(.hangUp(because: .request)), to: call)
             case .press(let key, let call):
                 do throws(DigitError) {
@@ -95,7 +114,9 @@ extension Device {
         guard let stream = calls[one]?.session.runningStream, let peer = calls[other]?.session.runningStream else {
             return
         }
-        engine.bridge(stream, to: peer)
+        engine.bridge(
+            stream, suspending: participants.standsStill(in: one), to: peer,
+            otherSuspending: participants.standsStill(in: other))
         log.callsAreJoined(other, about: calls.about(one))
     }
 
@@ -103,6 +124,7 @@ extension Device {
         guard let stream = calls[call]?.session.runningStream else { return }
         engine.unbridge(stream)
         log.callIsParted(about: calls.about(call))
+        releaseDeferredEnd(of: call)
     }
 
     // MARK: Dial in call flows
@@ -120,8 +142,10 @@ extension Device {
     private func dial(_ dial: FlowDialOrder, for caller: CallID) {
         // The end of a call that has ended is no longer noted.
         guard goesOn(caller) else { return }
-        guard participants.bridges.partner(of: caller) == nil else {
-            log.flowCannotCall("a callee", because: "the call is joined to another one", about: calls.about(caller))
+        guard !isElsewhere(caller) else {
+            log.flowCannotCall(
+                "a callee", because: "the call is joined to another one, parked or handed over",
+                about: calls.about(caller))
             // Nothing was dialled, so nothing is parted at its end.
             return participants.report(.ended(.failed, .zero), to: caller)
         }

@@ -26,6 +26,7 @@ extension Device {
             case .service(let order): carryOut(order, of: id)
             case .media(let order): carryOut(order, of: id)
             case .engine(let order):
+                if let isOnHold = order.isOnHold { feed(bridges: .held(id, isOnHold)) }
                 let report = calls[id]?.media.carryOut(order, with: &media)
                 if let report { feed(.engine(report), to: id) }
             case .participant(let order): carryOut(order, of: id)
@@ -128,6 +129,9 @@ extension Device {
         guard let id else { return }
         if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
         if calls[id]?.session.runningStream == nil { keepWaitingRecord(of: id) }
+        if case .announcementEnded(_, let path, let end) = event {
+            feed(music: .ended(path, in: id, isPlayed: end == .played))
+        }
         if let event = DeviceEvent(event, of: id) { publish(event) }
     }
 
@@ -152,6 +156,9 @@ extension Device {
 
     private func carryOut(_ order: CallCourse.ParticipantOrder, of id: CallID) {
         if case .summon = order { return summonParticipant(of: id) }
+        if case .ring = order { feed(handovers: .rings(id)) }
+        // What is paused is not given keys, which are those of the other call.
+        if case .sendDigit = order, isElsewhere(id), participants.standsStill(in: id) { return }
         if case .sendDigit(let key, _) = order { participants.legs.press(key, of: id, on: engine) }
         if let event = participants.carryOut(order, of: id) { feed(.participant(event, from: .line), to: id) }
     }
@@ -176,7 +183,9 @@ extension Device {
             feed(.device(.judged(configuration.account.mayTransferForBot(target))), to: id)
         case .placeSuccessor(let target, let origin): placeSuccessor(of: id, to: target, origin)
         case .passedOn: notePassedOn(id)
-        case .inform(let other, let news): feed(.device(news), to: other)
+        case .inform(let other, let news):
+            if case .replaced = news { noteForBridges(replaced: other, by: id) }
+            feed(.device(news), to: other)
         case .ended(let record):
             guard let call = calls[id]?.session else { return }
             card.noteEnd(of: call, record)

@@ -1,6 +1,7 @@
 public import AudioPort
 internal import BotCalls
 internal import Call
+internal import CallBridging
 internal import CallControl
 internal import CallMedia
 public import CallParticipation
@@ -37,7 +38,18 @@ extension Device {
         case .event(.noted(let notice, let id), let kind):
             log.write(notice, from: kind, about: id.map { calls.about($0) } ?? [:])
             if case .stored(let message, let path) = notice { publish(.voicemail(id, message, path: path)) }
-        case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
+        case .event(.handover(let id, let request), _): handOver(id, forParticipant: request)
+        case .event(.cancelHandover(let id), _):
+            do throws(CallSoundError) {
+                try cancelHandover(of: id)
+            } catch {
+                _ = participants.carryOut(.refuse(.handover, why: error.description), of: id)
+            }
+        case .event(let event, let kind):
+            guard let id = event.call, !isElsewhere(id) || !participants.deferredEnds.keep(event, from: kind) else {
+                return
+            }
+            feed(.participant(event, from: kind), to: id)
         case .flow(let order): handle(order)
         case .bot(.place(let placement)): place(placement)
         case .bot(.leg(let number, let order)):

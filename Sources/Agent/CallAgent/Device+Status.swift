@@ -1,5 +1,6 @@
 internal import AudioDevices
 internal import Call
+internal import CallBridging
 internal import CallControl
 internal import CallMedia
 internal import MediaEngine
@@ -10,7 +11,8 @@ extension Device {
     public var status: DeviceStatus {
         DeviceStatus(
             signaling, calls, share.media,
-            cardGoesTo: configuration.audio.severalCalls == .hold ? .some(engine.cardHolder) : nil)
+            cardGoesTo: configuration.audio.severalCalls == .hold ? .some(engine.cardHolder) : nil,
+            slot: participants.parking.slot)
     }
 
     /// How busy the device is.

@@ -1,3 +1,4 @@
+internal import CallBridging
 internal import BotCalls
 internal import Call
 public import CallControl
@@ -407,7 +408,9 @@ public actor Device {
 
     /// A call that takes the place of another one is decided already, and has the same part.
     private func receive(_ invite: ReceivedInvite, replacing replaced: ActiveCall) {
-        let part = CallFiles.part(continuing: replaced.session.part, from: invite)
+        var part = CallFiles.part(continuing: replaced.session.part, from: invite)
+        // It is joined to the same call, and what took part in the former call has ended with that.
+        if participants.bridges.partner(of: replaced.session.id) != nil { part.audio.source = .silence }
         let session = maker.incoming(invite, as: part, replacing: replaced.session.id)
         add(session)
         calls[session.id]?.decidedBy = replaced.decidedBy

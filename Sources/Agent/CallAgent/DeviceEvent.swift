@@ -57,6 +57,10 @@ public enum DeviceEvent: Sendable {
     case transferRequested(CallID, to: UserID, isAccepted: Bool)
     /// The progress of a transfer that we requested of the peer, or that we carry out at its request.
     case transferProgress(CallID, to: UserID, CallTransfer.Progress)
+    /// A step of the hand-over of a call to a person.
+    case handover(CallID, HandoverReport)
+    /// The call was parked in this slot, or is no longer: `parked`, `picked_up`, `back`, `expired` or `gone`.
+    case parking(CallID, slot: Int, state: String)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.
@@ -84,7 +88,8 @@ extension DeviceEvent {
             .recordingEnded(let call, _, _), .attached(let call), .detached(let call), .digit(let call, _, _),
             .speech(let call, _, _), .interrupted(let call, _), .responded(let call, _),
             .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),
-            .sendingResumed(let call), .fileFailed(let call, _), .ended(let call, _, _):
+            .handover(let call, _), .parking(let call, _, _), .sendingResumed(let call), .fileFailed(let call, _),
+            .ended(let call, _, _):
             call
         case .voicemail(let call, _, _): call
         case .signaling, .invited, .invite, .card, .loadChanged, .realtimePriorityRefused: nil

@@ -32,13 +32,17 @@ public struct DeviceStatus: Sendable {
     public let card: CardStatistics?
 
     /// - Parameter holder: The stream that has the card where other calls wait for it; nil where calls do not wait.
-    init(_ signaling: SignalingState, _ table: CallTable, _ media: SharedMedia, cardGoesTo holder: MediaCallID??) {
+    init(
+        _ signaling: SignalingState, _ table: CallTable, _ media: SharedMedia, cardGoesTo holder: MediaCallID??,
+        slot: (CallID) -> Int?
+    ) {
         connection = signaling.connection
         user = signaling.user
         calls = table.inOrder.map { call in
             let isHeld = holder.map { $0 != call.session.stream } ?? false
             return CallStatus(
-                call.session, isHeld: isHeld && call.session.usesCard && call.session.stream != nil)
+                call.session, isHeld: isHeld && call.session.usesCard && call.session.stream != nil,
+                slot: slot(call.session.id))
         }
         sound = media.sound
         card = media.cardStatistics
@@ -75,8 +79,11 @@ public struct CallStatus: Sendable {
     public let isHeld: Bool
     /// Whether it is being recorded.
     public let isRecorded: Bool
+    /// The slot in which it is parked; nil if it is not.
+    public let slot: Int?
 
-    init(_ call: CallSession, isHeld: Bool) {
+    init(_ call: CallSession, isHeld: Bool, slot: Int?) {
+        self.slot = slot
         id = call.id
         invite = call.inviteID
         peer = call.peer

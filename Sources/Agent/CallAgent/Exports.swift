@@ -14,6 +14,10 @@
 @_exported public import struct CallParticipation.CallID
 @_exported public import class CallParticipation.CallPort
 @_exported public import struct CallParticipation.CallPortError
+/// Calls that are handed over to a person.
+@_exported public import struct CallParticipation.HandoverReport
+@_exported public import struct CallParticipation.HandoverRequest
+@_exported public import enum CallParticipation.HandoverState
 @_exported public import enum CallParticipation.PortEvent
 @_exported public import struct CallParticipation.PortPlan
 @_exported public import enum AudioPort.BargeInMode

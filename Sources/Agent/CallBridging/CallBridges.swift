@@ -21,6 +21,12 @@ public struct CallBridges: Sendable {
         case join(CallID, CallID, then: Sequel, otherThen: Sequel)
         /// The call is to be parted from the other one: both go back.
         case part(CallID)
+        /// The peer of the call neither sends nor takes sound, or does again.
+        case held(CallID, Bool)
+        /// A call is about to take the place of another one (RFC 3891), whose end follows.
+        case replaced(CallID, by: CallID)
+        /// The media of the call runs.
+        case established(CallID)
         /// The call has ended.
         case ended(CallID)
         /// The peer of the call has pressed a key.
@@ -33,6 +39,9 @@ public struct CallBridges: Sendable {
         case connect(CallID, CallID)
         /// Have the call hear its program, or its source, again.
         case disconnect(CallID)
+        /// Have the call hear music until that is stopped: the other one is on hold.
+        case playMusic(CallID)
+        case stopMusic(CallID)
         /// Hang up.
         case hangUp(CallID)
         /// Press a telephone key that the peer of the other call has pressed.
@@ -40,9 +49,13 @@ public struct CallBridges: Sendable {
     }
 
     private struct End {
-        let partner: CallID
+        var partner: CallID
         /// What becomes of this call when the partner ends.
         let sequel: Sequel
+        /// The call's peer is on hold, so that the partner hears music.
+        var isHeld = false
+        /// The call has taken the place of another one, and its media does not run yet.
+        var isPending = false
     }
 
     private var ends: [CallID: End] = [:]
@@ -62,10 +75,24 @@ public struct CallBridges: Sendable {
             ends[other] = End(partner: one, sequel: otherSequel)
             outbox.append(.connect(one, other))
         case .part(let call):
-            guard let partner = remove(call)?.partner else { return }
+            guard let partner = remove(call, into: &outbox)?.partner else { return }
             outbox += [.disconnect(call), .disconnect(partner)]
+        case .held(let call, let isHeld):
+            guard let end = ends[call], end.isHeld != isHeld else { return }
+            ends[call]?.isHeld = isHeld
+            outbox.append(isHeld ? .playMusic(end.partner) : .stopMusic(end.partner))
+        case .replaced(let former, let call):
+            guard ends[call] == nil, let end = ends.removeValue(forKey: former) else { return }
+            // Whether the new one is on hold is reported of that one.
+            if end.isHeld { outbox.append(.stopMusic(end.partner)) }
+            ends[call] = End(partner: end.partner, sequel: end.sequel, isPending: true)
+            ends[end.partner]?.partner = call
+        case .established(let call):
+            guard let end = ends[call], end.isPending else { return }
+            ends[call]?.isPending = false
+            outbox.append(.connect(call, end.partner))
         case .ended(let call):
-            guard let (partner, sequel) = remove(call) else { return }
+            guard let (partner, sequel) = remove(call, into: &outbox) else { return }
             outbox.append(sequel == .hangUp ? .hangUp(partner) : .disconnect(partner))
         case .key(let key, let call):
             if let partner = ends[call]?.partner { outbox.append(.press(key, on: partner)) }
@@ -73,10 +100,12 @@ public struct CallBridges: Sendable {
     }
 
     /// - Returns: The other call, and what becomes of it.
-    private mutating func remove(_ call: CallID) -> (partner: CallID, sequel: Sequel)? {
+    private mutating func remove(_ call: CallID, into outbox: inout [Output]) -> (partner: CallID, sequel: Sequel)? {
         guard let end = ends.removeValue(forKey: call), let other = ends.removeValue(forKey: end.partner) else {
             return nil
         }
+        if end.isHeld { outbox.append(.stopMusic(end.partner)) }
+        if other.isHeld { outbox.append(.stopMusic(call)) }
         return (end.partner, other.sequel)
     }
 }

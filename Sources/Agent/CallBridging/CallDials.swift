@@ -47,6 +47,8 @@ public struct CallDials: Sendable {
         case entered(CallID)
         /// The caller gives up, or the callees have rung for long enough.
         case stop(CallID, isTimeout: Bool)
+        /// A call has taken the place of another one that is joined (RFC 3891).
+        case replaced(CallID, by: CallID)
         /// A caller or a placed call has ended; with the status of one that was not joined.
         case ended(CallID, DialStatus)
     }
@@ -124,6 +126,7 @@ public struct CallDials: Sendable {
         case .entered(let caller): dials[caller]?.phase = .inRoom(since: now)
         case .stop(let caller, let isTimeout):
             stop(caller, isTimeout ? .noAnswer : .canceled, at: now, into: &outbox)
+        case .replaced(let former, let call): replace(former, by: call)
         case .ended(let call, let status):
             if dials[call] != nil {
                 stop(call, .canceled, at: now, into: &outbox)
@@ -154,6 +157,16 @@ public struct CallDials: Sendable {
         dials[caller]?.calls.remove(call)
         callers[call] = nil
         outbox.append(.hangUp(call))
+    }
+
+    /// A callee that is joined is replaced; the flow of a caller ends with the caller's call.
+    private mutating func replace(_ former: CallID, by call: CallID) {
+        guard let caller = callers[former], case .joined(former, let since)? = dials[caller]?.phase else { return }
+        callers[former] = nil
+        callers[call] = caller
+        dials[caller]?.calls.remove(former)
+        dials[caller]?.calls.insert(call)
+        dials[caller]?.phase = .joined(call, since: since)
     }
 
     private mutating func noteEnd(

@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import BlockingWork
-internal import CallFlow
+public import CallFlow
 internal import CallPrograms
 internal import Files
 internal import Synchronization
@@ -39,15 +39,7 @@ final class FlowVoice: Sendable {
     ) throws(FlowUnusable) -> [Int16] {
         let key = Key(command: command, text: text)
         if let kept = kept(key) { return kept }
-        let wav: [UInt8]
-        do throws(FilterProgram.Failure) {
-            wav = try FilterProgram.run(
-                command, input: Array("\(text)\n".utf8), output: .kept(maximumBytes: Self.mostBytes),
-                within: Self.timeout, withholding: withheld)
-        } catch {
-            throw Self.unusable(error, command)
-        }
-        let samples = try Self.samples(ofWAV: wav, command)
+        let samples = try Self.samples(ofWAV: Self.wav(of: text, by: command, withholding: withheld), command)
         keep(samples, key)
         return samples
     }
@@ -64,23 +56,42 @@ final class FlowVoice: Sendable {
 
     private static func samples(ofWAV wav: [UInt8], _ command: [String]) throws(FlowUnusable) -> [Int16] {
         let name = command.first ?? ""
-        let file: TemporaryFile
-        do throws(SystemError) {
-            file = try TemporaryFile("handset-voice", ending: ".wav")
-        } catch {
-            throw unwritable(error)
-        }
-        do throws(SystemError) {
-            try file.write(wav)
-        } catch {
-            throw unwritable(error)
-        }
+        let file = try file(of: wav)
         do throws(AudioFileError) {
             return try AudioFileReader.samples(ofFile: file.path, maximumSamples: mostSamples)
         } catch {
             throw FlowUnusable(
                 "the voice \(name) must write a WAV to its standard output: \(error.reason). Run it by hand to see what it writes"
             )
+        }
+    }
+
+    private static func file(of wav: [UInt8]) throws(FlowUnusable) -> TemporaryFile {
+        do throws(SystemError) {
+            let file = try TemporaryFile("handset-voice", ending: ".wav")
+            try file.write(wav)
+            return file
+        } catch {
+            throw unwritable(error)
+        }
+    }
+
+    /// The sound of a text that is spoken once, as a file.
+    fileprivate static func spoken(
+        _ text: String, by command: [String], withholding withheld: Set<String>
+    ) throws(FlowUnusable) -> TemporaryFile {
+        try file(of: wav(of: text, by: command, withholding: withheld))
+    }
+
+    private static func wav(
+        of text: String, by command: [String], withholding withheld: Set<String>
+    ) throws(FlowUnusable) -> [UInt8] {
+        do throws(FilterProgram.Failure) {
+            return try FilterProgram.run(
+                command, input: Array("\(text)\n".utf8), output: .kept(maximumBytes: mostBytes), within: timeout,
+                withholding: withheld)
+        } catch {
+            throw unusable(error, command)
         }
     }
 
@@ -108,6 +119,29 @@ final class FlowVoice: Sendable {
                 cache.samples -= oldest.value.samples.count
                 cache.sounds[oldest.key] = nil
             }
+        }
+    }
+}
+
+/// A text that was spoken to a file, which is removed with this.
+public final class SpokenText: Sendable {
+    private let file: TemporaryFile
+
+    /// The path of the WAV file.
+    public var path: String { file.path }
+
+    private init(_ file: consuming TemporaryFile) { self.file = file }
+
+    /// Speaks a text by a command, as `Say` in call flows. Blocks until the command has ended, up to 15 s.
+    ///
+    /// - Parameter withheld: Variables of this process that the command does not inherit.
+    public static func speak(
+        _ text: String, by command: [String], withholding withheld: Set<String>
+    ) -> Result<SpokenText, FlowUnusable> {
+        do throws(FlowUnusable) {
+            return .success(SpokenText(try FlowVoice.spoken(text, by: command, withholding: withheld)))
+        } catch {
+            return .failure(error)
         }
     }
 }

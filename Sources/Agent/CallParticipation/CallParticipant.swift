@@ -41,6 +41,9 @@ public protocol CallParticipant: Sendable {
     /// Reports the progress of a transfer for which the peer was asked.
     func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID)
 
+    /// Reports a step of a hand-over of the call to a person, also of one that others have asked for.
+    func noteHandover(_ report: HandoverReport, of call: CallID)
+
     /// Reports that a request of the participant is refused, with the reason as text.
     func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String)
 
@@ -52,6 +55,11 @@ public protocol CallParticipant: Sendable {
 
     /// Ends all participations, and frees what serves them.
     func finish() async
+}
+
+extension CallParticipant {
+    /// Reports nothing: most participants have no way to be notified.
+    public func noteHandover(_ report: HandoverReport, of call: CallID) {}
 }
 
 /// A call as its participant sees it.

@@ -15,6 +15,10 @@ public enum ParticipantEvent: Sendable, Equatable {
     case press(CallID, keys: String)
     /// A request that the peer call this user, any text, in the device's place.
     case transfer(CallID, to: String)
+    /// A request to hand the call over to a person.
+    case handover(CallID, HandoverRequest)
+    /// A request to take back a hand-over that is under way.
+    case cancelHandover(CallID)
     /// The speaker has changed; with the figures of all turns so far.
     case turn(CallID, TurnNotice, TurnSummary)
     /// The caller is heard by others of its meeting, or was until then: since the call joined it.
@@ -30,7 +34,7 @@ public enum ParticipantEvent: Sendable, Equatable {
     public var call: CallID? {
         switch self {
         case .ready(let call), .rejected(let call, _, _), .failed(let call, _), .press(let call, _),
-            .transfer(let call, _),
+            .transfer(let call, _), .handover(let call, _), .cancelHandover(let call),
             .turn(let call, _, _), .speech(let call, _, _), .done(let call, _), .left(let call):
             call
         case .noted(_, let call): call
@@ -44,6 +48,8 @@ public enum ParticipantRequest: Sendable, Equatable {
     case press
     /// ``ParticipantEvent/transfer(_:to:)``.
     case transfer
+    /// ``ParticipantEvent/handover(_:_:)``.
+    case handover
 }
 
 /// What participants report for the log.

@@ -130,6 +130,7 @@ public final class CallPrograms: CallParticipant {
         switch request {
         case .press: send(.refused(why), to: call)
         case .transfer: send(.refused("a transfer is refused: \(why)"), to: call)
+        case .handover: send(.refused("a hand-over is refused: \(why)"), to: call)
         }
     }
 
@@ -137,6 +138,9 @@ public final class CallPrograms: CallParticipant {
     public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {
         send(.transfer(target.text, progress.rawValue), to: call)
     }
+
+    /// Sends a step of a hand-over as an event.
+    public func noteHandover(_ report: HandoverReport, of call: CallID) { send(.handover(report), to: call) }
 
     /// Plays what the program has written so far.
     public func hearOut(_ call: CallID) { send(.hearOut, to: call) }

@@ -16,6 +16,7 @@ final class ProgramRun: @unchecked Sendable {
         case refused(String)
         /// The progress of a transfer: its target, and its state.
         case transfer(String, String)
+        case handover(HandoverReport)
         /// What it has written is to be played, and then the call ends.
         case hearOut
         case end(String)
@@ -130,6 +131,8 @@ final class ProgramRun: @unchecked Sendable {
         case .digit(let key, let milliseconds): send(.digit(key, heldMilliseconds: milliseconds))
         case .refused(let why): reject(why, at: now)
         case .transfer(let target, let state): send(.transfer(to: target, state: state))
+        case .handover(let report):
+            send(.handover(to: report.target, state: report.state.rawValue, reason: report.reason))
         case .hearOut: feed(.asksToHangUp, at: now)
         case .end(let reason):
             endReason = reason
@@ -449,6 +452,8 @@ final class ProgramRun: @unchecked Sendable {
             interrupted.end()
             clear(isAsked: true)
         case .transfer(let target): if life.isRunning { publish(.transfer(call, to: target)) }
+        case .handover(let asked): if life.isRunning { publish(.handover(call, HandoverRequest(asked))) }
+        case .cancelHandover: if life.isRunning { publish(.cancelHandover(call)) }
         case .press(let keys): if life.isRunning { publish(.press(call, keys: keys)) }
         case .hangUp: feed(.asksToHangUp, at: now)
         }
@@ -510,5 +515,17 @@ extension LineCutter.Line {
         case .whole(let bytes): bytes.count + 1
         case .tooLong: 1
         }
+    }
+}
+
+extension HandoverRequest {
+    /// What a program asks for.
+    fileprivate init(_ asked: ExecHandover) {
+        self.init(to: asked.target)
+        whisper = asked.whisper.map { .text($0) } ?? asked.whisperFile.map { .file($0) }
+        acceptKey = asked.acceptKey
+        if let file = asked.music { music = file == ExecHandover.ownSound ? .participant : .file(file) }
+        if let seconds = asked.ringSeconds { ringing = .seconds(seconds) }
+        if asked.listens { role = .listens }
     }
 }

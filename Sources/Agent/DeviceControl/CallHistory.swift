@@ -17,7 +17,7 @@ struct CallHistory: Sendable {
     static let mostWaiting = 8
 
     private static let thread = BlockingThreads(name: "history", most: 1)
-    private static let waiting = Mutex(0)
+    private static let bound = RequestBound(most: mostWaiting)
 
     /// The files of the accounts that are meant, by the names of those.
     private let files: [(account: String?, path: String)]
@@ -35,23 +35,12 @@ struct CallHistory: Sendable {
 
     /// The answer to a request.
     func answer(_ query: ControlHistoryQuery) async throws(ControlFault) -> ControlReply {
-        try Self.enter()
-        defer { Self.waiting.withLock { $0 -= 1 } }
+        try Self.bound.enter()
+        defer { Self.bound.leave() }
         let files = files
         return try await Self.thread.run { () throws(ControlFault) in
             if let name = query.record { return try Self.answer(name, in: files) }
             return try Self.answer(query, in: files)
-        }
-    }
-
-    private static func enter() throws(ControlFault) {
-        let hasRoom = waiting.withLock { waiting in
-            guard waiting < mostWaiting else { return false }
-            waiting += 1
-            return true
-        }
-        guard hasRoom else {
-            throw ControlFault(.tooMany, "\(mostWaiting) requests for the history wait, the limit; try again later")
         }
     }
 
@@ -208,4 +197,28 @@ extension ControlCallMedia {
     private static func milliseconds(_ nanoseconds: Int64) -> Double {
         (Double(nanoseconds) / 100_000).rounded() / 10
     }
+}
+
+/// Bounds the requests for the history that wait at a time.
+final class RequestBound: Sendable {
+    private let most: Int
+    private let waiting = Mutex(0)
+
+    init(most: Int) { self.most = most }
+
+    /// Takes a place, which ``leave()`` gives back.
+    ///
+    /// - Throws: ``ControlFault`` with `tooMany`, which is 429 over HTTP, if there is none.
+    func enter() throws(ControlFault) {
+        let hasRoom = waiting.withLock { waiting in
+            guard waiting < most else { return false }
+            waiting += 1
+            return true
+        }
+        guard hasRoom else {
+            throw ControlFault(.tooMany, "\(most) requests for the history wait, the limit; try again later")
+        }
+    }
+
+    func leave() { waiting.withLock { $0 -= 1 } }
 }

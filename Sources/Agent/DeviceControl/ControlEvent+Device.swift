@@ -51,6 +51,13 @@ extension ControlEvent {
             self = .transfer(call: call.number, state: isAccepted ? "requested" : "refused", to: target.text)
         case .transferProgress(let call, let target, let progress):
             self = .transfer(call: call.number, state: progress.rawValue, to: target.text)
+        case .handover(let call, let report):
+            self = .handover(
+                call: call.number,
+                Handover(
+                    state: report.state.rawValue, to: report.target, toCall: report.call?.number, reason: report.reason)
+            )
+        case .parking(let call, let slot, let state): self = .park(call: call.number, state: state, slot: slot)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
         case .speech(let call, let isOver, let at):
             self = .speech(call: call.number, isOver ? "end" : "begin", positionMilliseconds: Self.milliseconds(at))

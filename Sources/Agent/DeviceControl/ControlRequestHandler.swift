@@ -99,6 +99,7 @@ struct ControlRequestHandler: Sendable {
                 throw ControlFault(error)
             }
             return Outcome(call.reply)
+        case .handover, .cancelHandover, .park, .pickUp: return try await carryOut(joining: request.action, targets)
         case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.action, targets)
         case .transfer(let number, let target, let other):
             return try await transfer(number, target, other, targets)
@@ -177,7 +178,8 @@ struct ControlRequestHandler: Sendable {
             switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
-                .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls, .history:
+                .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences, .conferenceMute,
+                .conferenceRemove, .calls, .history:
                 nil
             }
         let call = try await talking(number, targets)
@@ -192,7 +194,8 @@ struct ControlRequestHandler: Sendable {
             case .attach: try await device.attach(to: call.id)
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
-                .transfer, .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls, .history:
+                .transfer, .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences,
+                .conferenceMute, .conferenceRemove, .calls, .history:
                 break
             }
         } catch {
@@ -330,6 +333,32 @@ struct ControlRequestHandler: Sendable {
         return Outcome(call.reply)
     }
 
+    /// Hands a call over, parks it, or picks one up.
+    private func carryOut(
+        joining action: ControlRequest.Action, _ targets: ControlTargets
+    ) async throws(ControlFault) -> Outcome {
+        guard let action = JoiningAction(action) else { return Outcome() }
+        let call = try await talking(action.call, targets)
+        var reply = call.reply
+        do throws(CallSoundError) {
+            switch action {
+            case .handover(_, let asked):
+                reply.toCall = try await call.device.handOver(call.id, HandoverRequest(asked)).number
+            case .cancelHandover: try await call.device.cancelHandover(of: call.id)
+            case .park(_, let asked):
+                reply.slot = try await call.device.park(
+                    call.id, music: asked.music, longest: asked.longestSeconds.map { .seconds($0) },
+                    then: asked.endsThen ? .hangUp : .goBack)
+            case .pickUp(let slot, _, let goesBack):
+                reply.toCall = try await call.device.pickUp(slot: slot, by: call.id, goesBack: goesBack).number
+                reply.slot = slot
+            }
+        } catch {
+            throw ControlFault(error)
+        }
+        return Outcome(reply)
+    }
+
     private func talking(_ number: UInt64?, _ targets: ControlTargets) async throws(ControlFault) -> Found {
         try await find(targets) { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
     }
@@ -360,6 +389,54 @@ struct ControlRequestHandler: Sendable {
         let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         return String(authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
+    }
+}
+
+/// Requests that join calls, part of ``ControlRequest/Action``.
+private enum JoiningAction {
+    case handover(UInt64, ControlHandover)
+    case cancelHandover(UInt64)
+    case park(UInt64?, ControlParking)
+    case pickUp(slot: Int, UInt64, goesBack: Bool)
+
+    init?(_ action: ControlRequest.Action) {
+        switch action {
+        case .handover(let call, let asked): self = .handover(call, asked)
+        case .cancelHandover(let call): self = .cancelHandover(call)
+        case .park(let call, let asked): self = .park(call, asked)
+        case .pickUp(let slot, let call, let goesBack): self = .pickUp(slot: slot, call, goesBack: goesBack)
+        case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .play, .stop,
+            .record, .attach, .detach, .transfer, .bridge, .unbridge, .conferences, .conferenceMute,
+            .conferenceRemove, .calls, .history:
+            return nil
+        }
+    }
+
+    var call: UInt64? {
+        switch self {
+        case .handover(let call, _), .cancelHandover(let call), .pickUp(_, let call, _): call
+        case .park(let call, _): call
+        }
+    }
+}
+
+extension HandoverRequest {
+    /// What a client asks for.
+    init(_ asked: ControlHandover) {
+        self.init(to: asked.target)
+        switch asked.whisper {
+        case .text(let text)?: whisper = .text(text)
+        case .file(let path)?: whisper = .file(path)
+        case nil: break
+        }
+        acceptKey = asked.acceptKey
+        switch asked.music {
+        case .bot?: music = .participant
+        case .file(let path)?: music = .file(path)
+        case nil: break
+        }
+        if let seconds = asked.ringSeconds { ringing = .seconds(seconds) }
+        if asked.listens { role = .listens }
     }
 }
 
@@ -397,5 +474,6 @@ extension ControlCall {
             isIncoming: call.direction == .incoming, state: state,
             durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld,
             isRecorded: call.isRecorded, account: account)
+        slot = call.slot
     }
 }

@@ -122,7 +122,8 @@ public actor TrunkGateway {
             .recordingEnded, .voicemail,
             .attached,
             .detached,
-            .speech, .interrupted, .responded, .transferRequested, .transferProgress, .sendingStopped, .sendingResumed,
+            .speech, .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking,
+            .sendingStopped, .sendingResumed,
             .fileFailed, .card, .loadChanged, .realtimePriorityRefused:
             break
         }

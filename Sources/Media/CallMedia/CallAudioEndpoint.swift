@@ -25,6 +25,8 @@ struct CallAudioEndpoint: ~Copyable {
     /// The line of another call or a room, which is heard in place of the source and of a program.
     private var bridge: PortLine?
     private var isBridged = false
+    /// The program's line is paused while the call is bridged.
+    private var isLineSuspended = false
     /// Samples of the call's sound so far, for programs that join it.
     private var position = 0
     /// A file that is heard in place of the source, and of a program.
@@ -88,11 +90,11 @@ struct CallAudioEndpoint: ~Copyable {
         if announced {
             announce(&sending)
             // What the program says waits.
-            line?.hold(received: received, sending: sending)
+            if !isLineSuspended { line?.hold(received: received, sending: sending) }
             bridge?.hold(received: received, sending: sending)
         } else if isBridged {
             bridge?.exchange(received: received, sending: &sending)
-            line?.hold(received: received, sending: sending)
+            if !isLineSuspended { line?.hold(received: received, sending: sending) }
         } else if hasLine {
             line?.exchange(received: received, sending: &sending)
         } else {
@@ -254,6 +256,7 @@ struct CallAudioEndpoint: ~Copyable {
             exchangeEnds(&bridge, &change.line)
             bridge?.begin(at: position)
             isBridged = change.installs
+            isLineSuspended = change.installs && change.suspendsLine
             edge.expectCut()
         }
     }

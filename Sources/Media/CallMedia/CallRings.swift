@@ -45,6 +45,8 @@ package struct AudioChange: ~Copyable {
     package var sentRecorder: AudioRing.Producer?
     /// Of a program, another call or a room.
     package var line: PortLine?
+    /// Of another call: what takes part in this one is paused meanwhile, and hears nothing.
+    package var suspendsLine = false
 
     /// Makes a change that removes what there is, or replaces it if `installs`.
     package init(_ part: Part, installs: Bool, recordsSent: Bool = false) {

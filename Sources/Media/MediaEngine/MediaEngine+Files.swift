@@ -150,14 +150,28 @@ extension MediaEngine {
 
     /// Joins two calls: each hears the other in place of its source and its program, which continue when it is parted.
     public func bridge(_ one: MediaCallID, to other: MediaCallID) {
+        bridge(one, suspending: false, to: other, otherSuspending: false)
+    }
+
+    /// Joins two calls, each of which may have what takes part in it paused.
+    public func bridge(_ one: MediaCallID, suspending: Bool, to other: MediaCallID, otherSuspending: Bool) {
         let lines = BridgeLines.make()
-        bridge(one, to: lines.one)
-        bridge(other, to: lines.other)
+        bridge(one, to: lines.one, suspending: suspending)
+        bridge(other, to: lines.other, suspending: otherSuspending)
+    }
+
+    /// Has a call hear silence in place of its source and its program, and the file that is played in it.
+    public func bridgeToSilence(_ id: MediaCallID, suspending: Bool) {
+        let lines = BridgeLines.make()
+        bridge(id, to: lines.one, suspending: suspending)
     }
 
     /// Has a call hear another call or a room in place of its source and its program.
-    public func bridge(_ id: MediaCallID, to line: consuming PortLine) {
+    ///
+    /// - Parameter suspending: Whether the program is paused meanwhile, and hears nothing.
+    public func bridge(_ id: MediaCallID, to line: consuming PortLine, suspending: Bool = false) {
         var change = AudioChange(.bridge, installs: true)
+        change.suspendsLine = suspending
         change.line = .some(line)
         send(change, to: id) {}
     }

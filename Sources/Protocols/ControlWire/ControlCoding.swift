@@ -28,6 +28,16 @@ public enum ControlLimits {
     public static let keys = 32
     /// Volumes, in dB.
     public static let volumeDB = -60.0...20.0
+    /// Bytes of a whisper's text.
+    public static let whisperBytes = 1_000
+    /// Keys with which a person can accept a call that is handed over.
+    public static let acceptKeys = "0123456789*#ABCD"
+    /// Seconds for which a person may ring.
+    public static let ringSeconds = 5.0...180.0
+    /// Seconds for which a call can be parked.
+    public static let parkedSeconds = 5.0...7_200.0
+    /// Slots of parked calls.
+    public static let slots = 1.0...99.0
     /// Objects and arrays within each other.
     static let nesting = 8
 }

@@ -40,6 +40,10 @@ public enum ControlEvent: Hashable, Sendable {
     /// A transfer: requested by the call's peer (`requested`, or `refused` if this device does not carry it out), or
     /// its progress: `trying`, `ringing`, `accepted`, `failed`.
     case transfer(call: UInt64, state: String, to: String)
+    /// A step of the hand-over of the call to a person.
+    case handover(call: UInt64, Handover)
+    /// The call was parked in this slot, or is no longer: `parked`, `picked_up`, `back`, `expired`, `gone`.
+    case park(call: UInt64, state: String, slot: Int)
     /// The call sends no more, for this reason; nil: it sends again.
     case sending(call: UInt64, stopped: String?)
     /// Mute or volume were changed by a client.
@@ -117,6 +121,32 @@ public enum ControlEvent: Hashable, Sendable {
         }
     }
 
+    /// A step of a hand-over.
+    public struct Handover: Codable, Hashable, Sendable {
+        /// `asked`, `ringing`, `whispering`, `accepted`, `joined`; at the end `refused`, `busy`, `no_answer`, `gone`, `failed`,
+        /// `cancelled` or `ended`.
+        public var state: String
+        /// The person.
+        public var to: String
+        /// The call with the person, once there is one.
+        public var toCall: UInt64?
+        /// Why it has ended, in words.
+        public var reason: String?
+
+        enum CodingKeys: String, CodingKey {
+            case state, to, reason
+            case toCall = "to_call"
+        }
+
+        /// Makes one.
+        public init(state: String, to: String, toCall: UInt64? = nil, reason: String? = nil) {
+            self.state = state
+            self.to = to
+            self.toCall = toCall
+            self.reason = reason
+        }
+    }
+
     /// How a call ended.
     public struct End: Codable, Hashable, Sendable {
         /// The other side.
@@ -156,7 +186,7 @@ public enum ControlEvent: Hashable, Sendable {
 
 extension ControlEvent: Codable {
     private enum Key: String, CodingKey {
-        case event, state, call, invite, from, to, key, stopped
+        case event, state, call, invite, from, to, key, stopped, slot
         case setUp = "setup_ms"
         case established = "established_ms"
         case position = "position_ms"
@@ -202,6 +232,10 @@ extension ControlEvent: Codable {
         case "attached": self = .attached(call: try call())
         case "detached": self = .detached(call: try call())
         case "transfer": self = .transfer(call: try call(), state: try text(.state), to: try text(.to))
+        case "handover": self = .handover(call: try call(), try Handover(from: decoder))
+        case "park":
+            self = .park(
+                call: try call(), state: try text(.state), slot: try members.decode(Int.self, forKey: .slot))
         case "sending":
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
         case "sound": self = .sound(try ControlSound(from: decoder))
@@ -272,6 +306,13 @@ extension ControlEvent: Codable {
             try name("transfer", call: call)
             try members.encode(state, forKey: .state)
             try members.encode(target, forKey: .to)
+        case .handover(let call, let step):
+            try name("handover", call: call)
+            try step.encode(to: encoder)
+        case .park(let call, let state, let slot):
+            try name("park", call: call)
+            try members.encode(state, forKey: .state)
+            try members.encode(slot, forKey: .slot)
         case .sending(let call, let reason):
             try name("sending", call: call)
             try members.encodeIfPresent(reason, forKey: .stopped)

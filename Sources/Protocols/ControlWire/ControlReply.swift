@@ -14,6 +14,10 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var account: String?
     /// The file that is recorded to.
     public var file: String?
+    /// The other call: that of the person after `handover`, the parked one after `pickup`.
+    public var toCall: UInt64?
+    /// The slot of a call that is parked.
+    public var slot: Int?
     /// Mute and volume, after a request that changes them.
     public var sound: ControlSound?
     /// The answer to `status` and `watch`.
@@ -28,6 +32,11 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var history: [ControlRecord]?
     /// The `before` of the next page of the history; nil if there is none.
     public var next: String?
+
+    enum CodingKeys: String, CodingKey {
+        case id, ok, error, call, account, file, slot, sound, status, conferences, calls, more, history, next
+        case toCall = "to_call"
+    }
 
     /// Says that a request was carried out.
     public init(

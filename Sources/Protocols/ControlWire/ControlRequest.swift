@@ -7,6 +7,9 @@ public struct ControlRequest: Hashable, Sendable {
         case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
         case play, stop, record, attach, detach, transfer
         case bridge, unbridge
+        case handover
+        case cancelHandover = "handover_cancel"
+        case park, pickup
         case conferences
         case conferenceMute = "conference_mute"
         case conferenceUnmute = "conference_unmute"
@@ -57,6 +60,14 @@ public struct ControlRequest: Hashable, Sendable {
         case bridge(UInt64, to: UInt64, goesBack: Bool)
         /// Part a call from the one that it was joined to; both continue as before.
         case unbridge(UInt64?)
+        /// Call a person for a call, and join the two when the person accepts.
+        case handover(UInt64, ControlHandover)
+        /// Take back a hand-over that is under way.
+        case cancelHandover(UInt64)
+        /// Put a call into a slot, where it hears music until another call picks it up.
+        case park(UInt64?, ControlParking)
+        /// Join a call to the one that is parked in a slot. When one ends, the other is hung up, or continues as before if `goesBack`.
+        case pickUp(slot: Int, UInt64, goesBack: Bool)
         /// Report the rooms in which calls meet, and their members.
         case conferences
         /// Mute a call in its room, or have it heard again.
@@ -201,6 +212,15 @@ public struct ControlRequest: Hashable, Sendable {
             }
             return .bridge(call, to: other, goesBack: goesBack)
         case .unbridge: return .unbridge(try fields.call())
+        case .handover: return .handover(try Self.call(&fields, "handover"), try ControlHandover(&fields))
+        case .cancelHandover: return .cancelHandover(try Self.call(&fields, "handover_cancel"))
+        case .park: return .park(try fields.call(), try ControlParking(&fields))
+        case .pickup:
+            let (call, goesBack) = (try Self.call(&fields, "pickup"), try fields.flag("goes_back") ?? false)
+            guard let slot = try fields.number("slot", in: ControlLimits.slots) else {
+                throw ControlFault(.wrongValue, "pickup needs slot, the number of the slot in which a call is parked")
+            }
+            return .pickUp(slot: Int(slot), call, goesBack: goesBack)
         case .conferences: return .conferences
         case .conferenceMute: return .conferenceMute(try member(&fields, "conference_mute"), true)
         case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
@@ -208,6 +228,13 @@ public struct ControlRequest: Hashable, Sendable {
         case .calls: return .calls(try Self.listing(&fields))
         case .history: return .history(try ControlHistoryQuery(&fields))
         }
+    }
+
+    private static func call(_ fields: inout RequestFields, _ name: String) throws(ControlFault) -> UInt64 {
+        guard let call = try fields.call() else {
+            throw ControlFault(.wrongValue, "\(name) needs call, the number of a call")
+        }
+        return call
     }
 
     private static func member(_ fields: inout RequestFields, _ name: String) throws(ControlFault) -> UInt64 {
@@ -268,6 +295,12 @@ extension ControlRequest: Encodable {
         case .bridge(let call, let other, let goesBack):
             set(.bridge, ["call": number(call), "to_call": number(other), "goes_back": .bool(goesBack)])
         case .unbridge(let call): set(.unbridge, ["call": number(call)])
+        case .handover(let call, let asked):
+            set(.handover, asked.members.merging(["call": number(call)]) { first, _ in first })
+        case .cancelHandover(let call): set(.cancelHandover, ["call": number(call)])
+        case .park(let call, let asked): set(.park, asked.members.merging(["call": number(call)]) { first, _ in first })
+        case .pickUp(let slot, let call, let goesBack):
+            set(.pickup, ["call": number(call), "slot": .integer(Int64(slot)), "goes_back": .bool(goesBack)])
         case .conferences: set(.conferences)
         case .conferenceMute(let call, let isMuted):
             set(isMuted ? .conferenceMute : .conferenceUnmute, ["call": number(call)])

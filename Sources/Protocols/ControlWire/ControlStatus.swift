@@ -246,9 +246,11 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var account: String?
     /// Figures of its sound; nil while it has none.
     public var media: ControlCallMedia?
+    /// The slot in which it is parked; nil if it is not.
+    public var slot: Int?
 
     enum CodingKeys: String, CodingKey {
-        case call, invite, peer, state, account, media
+        case call, invite, peer, state, account, media, slot
         case isIncoming = "incoming"
         case durationSeconds = "duration_s"
         case isHeld = "held"

@@ -12,6 +12,9 @@ struct ControlWords: Error, CustomStringConvertible {
         "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
         "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]",
         "transfer CALL CALLEE", "transfer CALL CALLEE to-call CALL", "bridge CALL CALL [goes-back]", "unbridge [CALL]",
+        "handover CALL to=PERSON [whisper=TEXT|FILE] [accept=KEY] [music=FILE|bot] [ring=SECONDS] [bot=leaves|listens]",
+        "handover CALL cancel", "park [CALL] [music=FILE] [seconds=SECONDS] [then=back|end]",
+        "pickup SLOT CALL [goes-back]",
         "drain", "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
         "conference remove CALL",
     ]
@@ -71,6 +74,7 @@ struct ControlWords: Error, CustomStringConvertible {
         case "conference": return ControlRequest(try conference(rest))
         case "transfer": return ControlRequest(try transfer(rest))
         case "bridge": return ControlRequest(try bridge(rest))
+        case "handover", "park", "pickup": return ControlRequest(try joining(name, rest))
         case "stop", "attach", "detach", "unbridge":
             try atMost(1)
             let call = try rest.first.map(number)
@@ -127,6 +131,95 @@ struct ControlWords: Error, CustomStringConvertible {
         case ("start", 2): return .record(.start(file: try path(words[words.count - 1])), call)
         default: throw ControlWords("Give start or stop: record [CALL] start [FILE], or record [CALL] stop.")
         }
+    }
+
+    private static func joining(_ name: String, _ words: [String]) throws(ControlWords) -> ControlRequest.Action {
+        var (numbers, settings, flags): ([UInt64], [String: String], [String]) = ([], [:], [])
+        for word in words {
+            if let equals = word.firstIndex(of: "="), equals > word.startIndex {
+                settings[String(word[..<equals])] = String(word[word.index(after: equals)...])
+            } else if ["cancel", "goes-back"].contains(word) {
+                flags.append(word)
+            } else {
+                numbers.append(try number(word))
+            }
+        }
+        switch (name, numbers.count, flags) {
+        case ("handover", 1, ["cancel"]) where settings.isEmpty: return .cancelHandover(numbers[0])
+        case ("handover", 1, []): return .handover(numbers[0], try handover(settings))
+        case ("park", 0...1, []): return .park(numbers.first, try parking(settings))
+        case ("pickup", 2, []), ("pickup", 2, ["goes-back"]):
+            guard settings.isEmpty, ControlLimits.slots.contains(Double(numbers[0])) else { break }
+            return .pickUp(slot: Int(numbers[0]), numbers[1], goesBack: !flags.isEmpty)
+        default: break
+        }
+        throw ControlWords("Give one of \(forms.filter { $0.hasPrefix(name) }.joined(separator: ", ")).")
+    }
+
+    private static func handover(_ given: [String: String]) throws(ControlWords) -> ControlHandover {
+        var settings = given
+        guard let target = settings.removeValue(forKey: "to"), !target.isEmpty,
+            target.utf8.count <= ControlLimits.nameBytes
+        else {
+            throw ControlWords("Give the person: handover CALL to=PERSON.")
+        }
+        var asked = ControlHandover(to: target)
+        if let whisper = settings.removeValue(forKey: "whisper") {
+            guard (1...ControlLimits.whisperBytes).contains(whisper.utf8.count) else {
+                throw ControlWords("A whisper has 1 to \(ControlLimits.whisperBytes) bytes.")
+            }
+            asked.whisper = try isSound(whisper) ? .file(path(whisper)) : .text(whisper)
+        }
+        if let key = settings.removeValue(forKey: "accept") {
+            guard key.count == 1, ControlLimits.acceptKeys.contains(key) else {
+                throw ControlWords("accept= takes one key of 0-9, *, # and A-D.")
+            }
+            asked.acceptKey = key.first
+        }
+        if let music = settings.removeValue(forKey: "music") {
+            asked.music = music == "bot" ? .bot : .file(try path(music))
+        }
+        asked.ringSeconds = try seconds(settings.removeValue(forKey: "ring"), in: ControlLimits.ringSeconds, "ring")
+        if let role = settings.removeValue(forKey: "bot") {
+            guard ["leaves", "listens"].contains(role) else { throw ControlWords("bot= takes leaves or listens.") }
+            asked.listens = role == "listens"
+        }
+        try expectNone(settings, "handover")
+        return asked
+    }
+
+    private static func parking(_ given: [String: String]) throws(ControlWords) -> ControlParking {
+        var settings = given
+        var asked = ControlParking()
+        asked.music = try settings.removeValue(forKey: "music").map(path)
+        asked.longestSeconds = try seconds(
+            settings.removeValue(forKey: "seconds"), in: ControlLimits.parkedSeconds, "seconds")
+        if let sequel = settings.removeValue(forKey: "then") {
+            guard ["back", "end"].contains(sequel) else { throw ControlWords("then= takes back or end.") }
+            asked.endsThen = sequel == "end"
+        }
+        try expectNone(settings, "park")
+        return asked
+    }
+
+    /// Whether a whisper is the name of a file, and no text.
+    private static func isSound(_ whisper: String) -> Bool {
+        [".wav", ".opus", ".ogg"].contains { whisper.hasSuffix($0) }
+    }
+
+    private static func seconds(
+        _ text: String?, in range: ClosedRange<Double>, _ name: String
+    ) throws(ControlWords) -> Int? {
+        guard let text else { return nil }
+        guard let seconds = Int(text), range.contains(Double(seconds)) else {
+            throw ControlWords("\(name)= takes \(Int(range.lowerBound)) to \(Int(range.upperBound)) seconds.")
+        }
+        return seconds
+    }
+
+    private static func expectNone(_ settings: [String: String], _ name: String) throws(ControlWords) {
+        guard let other = settings.keys.min() else { return }
+        throw ControlWords("\(name) does not take \"\(other)=\".")
     }
 
     /// A path from the root: the device has a working folder of its own.

@@ -96,7 +96,7 @@ struct MeasuredCall {
                 .loadChanged,
                 .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,
                 .detached,
-                .transferRequested, .transferProgress:
+                .transferRequested, .transferProgress, .handover, .parking:
                 break
             }
         }

@@ -59,7 +59,8 @@ struct CallTally: Sendable {
         case .fileFailed: failedFiles += 1
         case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing, .playbackEnded,
             .playing, .playingEnded, .recording, .voicemail, .attached, .detached, .digit, .speech, .transferRequested,
-            .transferProgress, .sendingStopped, .sendingResumed, .card, .loadChanged, .realtimePriorityRefused:
+            .transferProgress, .handover, .parking, .sendingStopped, .sendingResumed, .card, .loadChanged,
+            .realtimePriorityRefused:
             break
         }
     }

@@ -68,7 +68,8 @@ enum ControlText {
     static func call(_ call: ControlCall) -> String {
         let way = (call.account.map { "\(printable($0)): " } ?? "") + (call.isIncoming ? "from" : "to")
         let time = call.durationSeconds.map { " \(clock($0))" } ?? ""
-        return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")\(call.isRecorded ? ", recorded" : "")"
+        return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")"
+            + (call.isRecorded ? ", recorded" : "") + (call.slot.map { ", parked in slot \($0)" } ?? "")
     }
 
     /// Something that happened; nil for levels, which are no line of their own.
@@ -100,6 +101,10 @@ enum ControlText {
         case .detached(let call): "call \(call): the program has left"
         case .transfer(let call, let state, let target):
             "call \(call): transfer to \(printable(target)) \(printable(state))"
+        case .handover(let call, let step):
+            "call \(call): hand-over to \(printable(step.to)) \(printable(step.state))"
+                + (step.reason.map { ": \(printable($0))" } ?? "")
+        case .park(let call, let state, let slot): "call \(call): slot \(slot) \(printable(state))"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
@@ -142,6 +147,12 @@ enum ControlText {
         case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
         case .bridge(_, let other, _): "\(call): joined to call \(other)"
         case .unbridge: "\(call): no longer joined to another call"
+        case .handover(_, let asked):
+            "\(call): \(printable(asked.target)) is called\(reply.toCall.map { ", by call \($0)" } ?? "")"
+        case .cancelHandover: "\(call): the hand-over is taken back"
+        case .park: "\(call): parked in slot \(reply.slot ?? 0)"
+        case .pickUp(let slot, _, _):
+            "\(call): joined to \(reply.toCall.map { "call \($0)" } ?? "the call") of slot \(slot)"
         case .conferenceMute(_, true): "\(call): muted in its room"
         case .conferenceMute(_, false): "\(call): heard in its room again"
         case .conferenceRemove: "\(call): removed from its room"

@@ -126,7 +126,7 @@ struct SetupTrial {
             case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing,
                 .playbackEnded, .digit,
                 .speech,
-                .interrupted, .responded, .transferRequested, .transferProgress,
+                .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking,
                 .sendingStopped,
                 .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
                 .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,

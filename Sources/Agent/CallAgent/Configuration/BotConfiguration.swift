@@ -106,6 +106,11 @@ enum BotConfiguration {
             "what it receives; `initiated` is for calls that are placed"
         ).unset("completed")
         let trustRoots = ConfigKey.path("trust_roots", "PEM certificates to trust in addition to the system's")
+        let transferBy = ConfigKey.choice(
+            "transfer_by", of: BotPlan.TransferManner.self,
+            "how calls are transferred that the bot transfers: the caller is asked to call the target, or the device calls it and joins the "
+                + "two ([bridging.md](bridging.md#asked-by-the-bot))"
+        ).defaulting(to: .refer)
         let requests = ConfigKey.section(
             "requests", Requests.self, "where the bot's server may end, redirect and place calls; without it, nowhere")
     }
@@ -182,6 +187,7 @@ enum BotConfiguration {
         let statusCallback = section.value(\.statusCallback, &problems)
         let statusEvents = section.value(\.statusEvents, &problems)
         let trustRoots = section.certificates(\.trustRoots, &problems)
+        let transferBy = section.value(\.transferBy, &problems)
         let requests = section.value(\.requests, &problems).flatMap { self.requests($0, wire, account, &problems) }
         guard let url, let spoken, problems[before...].allSatisfy(\.isWarning) else { return nil }
 
@@ -200,6 +206,7 @@ enum BotConfiguration {
         if let statusEvents { plan.statusEvents = Set(statusEvents) }
         plan.trustRoots = trustRoots
         plan.requests = requests
+        plan.transferBy = transferBy
         return plan
     }
 
@@ -278,6 +285,7 @@ enum BotConfiguration {
     ) {
         let reason = "does not belong to wire: \(wire.rawValue); remove it"
         section.rejectIdle(\.requests, reason, &problems)
+        section.rejectIdle(\.transferBy, reason, &problems)
         section.rejectIdle(\.rate, reason, &problems)
         section.rejectIdle(\.encoding, reason, &problems)
         if wire == .realtime { section.rejectIdle(\.parameters, reason, &problems) }

@@ -30,6 +30,8 @@ public struct DeviceConfiguration: Sendable {
     public var media = MediaConfiguration()
     /// Where programs on this machine act on the device; nil for nowhere.
     public var control: ControlConfiguration?
+    /// What callers and persons hear while calls are handed over, parked or on hold.
+    public var handover = HandoverConfiguration()
     /// What `handset mcp` gives an agent besides.
     public var mcp = MCPConfiguration()
     /// Where the process shows how it is doing; nil for nowhere.
@@ -92,6 +94,9 @@ public struct DeviceConfiguration: Sendable {
         let control = ConfigKey.section(
             "control", ControlConfiguration.Keys.self,
             "where programs control the device ([control.md](control.md)); without this section, nowhere")
+        let handover = ConfigKey.section(
+            "handover", HandoverConfiguration.Keys.self,
+            "what is heard while calls are handed over, parked or on hold ([bridging.md](bridging.md))")
         let mcp = ConfigKey.section(
             "mcp", MCPConfiguration.Keys.self,
             "what `handset mcp` gives an agent besides ([mcp.md](mcp.md))")
@@ -127,8 +132,8 @@ public struct DeviceConfiguration: Sendable {
             problems.insert(contentsOf: missing, at: before)
         }
         readAccount(root, server: server, &problems)
-        withhold(variables)
         readProcess(root, &problems)
+        withhold(variables)
         if root.has(\.audio), !usesCard, !problems.contains(where: { $0.key == "behaviour.source" }) {
             // No fault: `handset call --device` uses it.
             problems.append(
@@ -251,6 +256,7 @@ extension DeviceConfiguration {
         }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
+        if let section = root.value(\.handover, &problems) { handover = HandoverConfiguration(section, &problems) }
         if let section = root.value(\.mcp, &problems) { mcp = MCPConfiguration(section, &problems) }
         monitoring = root.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
         traces = root.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
@@ -520,6 +526,7 @@ extension DeviceConfiguration {
         let table = answer.table
         answer = other.answer
         invites = other.invites
+        handover = other.handover
         guard needs == other.needs else {
             // The new rules may name behaviours that are not there yet.
             answer.table = table
@@ -543,6 +550,7 @@ extension DeviceConfiguration {
 
     /// Has programs and voices not inherit these variables.
     mutating func withhold(_ variables: Set<String>) {
+        handover.withheldVariables = variables
         behaviour.withhold(variables)
         for name in behaviours.keys { behaviours[name]?.withhold(variables) }
     }

@@ -76,6 +76,8 @@ public enum WireLoopback {
             case .noted(.misunderstood(_, let leftOut), _): misunderstood += 1 + leftOut
             case .ready, .noted, .press, .turn, .speech, .left: break
             // A measurement has no caller to transfer.
+            case .handover: bots.refuse(.handover, of: call, "there is no call to hand over")
+            case .cancelHandover: break
             case .transfer: bots.refuse(.transfer, of: call, "there is no call to transfer")
             }
         }

@@ -11,6 +11,10 @@ public enum ExecCommand: Hashable, Sendable {
     case press(String)
     /// Ask the caller to call another party instead of this device.
     case transfer(to: String)
+    /// Hand the call over to a person.
+    case handover(ExecHandover)
+    /// Take back a hand-over that is under way.
+    case cancelHandover
     /// End the call once all that was written has been played.
     case hangUp
 
@@ -43,18 +47,80 @@ public enum ExecCommand: Hashable, Sendable {
         case "clear": self = .clear
         case "dtmf": self = .press(try Self.text("keys", of: value, maximumBytes: Self.mostKeys))
         case "transfer": self = .transfer(to: try Self.text("to", of: value, maximumBytes: Self.targetBytes))
+        case "handover": self = .handover(try ExecHandover(value))
+        case "handover_cancel": self = .cancelHandover
         case "hangup": self = .hangUp
         case _?: throw Fault(description: "there is no such command; there are \(Self.names)")
         case nil: throw Fault(description: "\"command\" must be one of \(Self.names)")
         }
     }
 
-    private static let names = "mark, clear, dtmf, transfer and hangup"
+    private static let names = "mark, clear, dtmf, transfer, handover, handover_cancel and hangup"
 
-    private static func text(_ key: String, of value: JSONValue, maximumBytes: Int) throws(Fault) -> String {
+    fileprivate static func text(_ key: String, of value: JSONValue, maximumBytes: Int) throws(Fault) -> String {
         guard let text = value[key]?.string, (1...maximumBytes).contains(text.utf8.count) else {
             throw Fault(description: "\"\(key)\" must be a text of 1 to \(maximumBytes) bytes")
         }
         return text
+    }
+}
+
+/// A program's request to hand its call over to a person.
+public struct ExecHandover: Hashable, Sendable {
+    /// The person.
+    public let target: String
+    /// What the person hears: a text, or the path of a file; nil for nothing.
+    public let whisper: String?
+    public let whisperFile: String?
+    /// The key with which the person accepts; nil: it is joined when the whisper has ended.
+    public let acceptKey: Character?
+    /// The path of the file that the caller hears meanwhile, or ``ownSound``; nil for the configured one.
+    public let music: String?
+    /// How long the person rings.
+    public let ringSeconds: Int64?
+    /// Whether the program continues to hear the caller once it is joined; otherwise it leaves.
+    public let listens: Bool
+
+    /// In the place of a file: the caller hears the program.
+    public static let ownSound = "bot"
+    /// Bytes of a whisper's text, and of a path.
+    public static let textBytes = 1_000
+
+    init(_ value: JSONValue) throws(ExecCommand.Fault) {
+        target = try ExecCommand.text("to", of: value, maximumBytes: ExecCommand.targetBytes)
+        whisper = try Self.optional("whisper", of: value)
+        whisperFile = try Self.path("whisper_file", of: value)
+        guard whisper == nil || whisperFile == nil else {
+            throw ExecCommand.Fault(description: "a hand-over takes whisper or whisper_file")
+        }
+        let key = try Self.optional("accept", of: value)
+        guard key.map({ $0.count == 1 && "0123456789*#ABCD".contains($0) }) ?? true else {
+            throw ExecCommand.Fault(description: "\"accept\" must be one key of 0-9, *, # and A-D")
+        }
+        acceptKey = key?.first
+        let music = try Self.optional("music", of: value)
+        self.music = music == Self.ownSound ? music : try Self.path("music", of: value)
+        ringSeconds = value["ring_seconds"]?.integer
+        guard ringSeconds.map({ (5...180).contains($0) }) ?? (value["ring_seconds"] == nil) else {
+            throw ExecCommand.Fault(description: "\"ring_seconds\" must be a whole number from 5 to 180")
+        }
+        let role = try Self.optional("bot", of: value) ?? "leaves"
+        guard ["leaves", "listens"].contains(role) else {
+            throw ExecCommand.Fault(description: "\"bot\" must be leaves or listens")
+        }
+        listens = role == "listens"
+    }
+
+    private static func optional(_ key: String, of value: JSONValue) throws(ExecCommand.Fault) -> String? {
+        guard let member = value[key], member != .null else { return nil }
+        return try ExecCommand.text(key, of: value, maximumBytes: textBytes)
+    }
+
+    private static func path(_ key: String, of value: JSONValue) throws(ExecCommand.Fault) -> String? {
+        guard let path = try optional(key, of: value) else { return nil }
+        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+            throw ExecCommand.Fault(description: "\"\(key)\" must be a path from the root")
+        }
+        return path
     }
 }

@@ -25,6 +25,8 @@ public enum ExecEvent: Equatable, Sendable {
     case interrupted(played: Int)
     /// The state of a transfer that the program, or the device's operator, asked the caller for.
     case transfer(to: String, state: String)
+    /// A step of the hand-over of the call to a person; with the reason if it has ended.
+    case handover(to: String, state: String, reason: String?)
     /// A request of the program failed, and why.
     case error(String)
     /// The call ended. The last line.
@@ -84,6 +86,10 @@ public enum ExecEvent: Equatable, Sendable {
         case .interrupted(let played): ["event": "interrupted", "played": .integer(Int64(played))]
         case .transfer(let target, let state):
             ["event": "transfer", "to": .string(target), "state": .string(state)]
+        case .handover(let target, let state, nil):
+            ["event": "handover", "to": .string(target), "state": .string(state)]
+        case .handover(let target, let state, let reason?):
+            ["event": "handover", "to": .string(target), "state": .string(state), "reason": .string(reason)]
         case .error(let text): ["event": "error", "message": .string(text)]
         case .end(let reason): ["event": "end", "reason": .string(reason)]
         }

@@ -124,6 +124,11 @@ public enum ControlDescription {
         case .integer(let range):
             return typed("integer", ["minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)])
         case .flag: return typed("boolean")
+        case .acceptKey: return typed("string", ["pattern": "^[0-9*#A-D]$"])
+        case .music:
+            return typed("string", ["pattern": "^(bot$|/)", "maxLength": .integer(Int64(ControlLimits.pathBytes))])
+        case .choice(let words):
+            return typed("string", ["enum": .array(words.map { .string($0) } + (mayBeNull ? [.null] : []))])
         case .cursor: return typed("string", ["pattern": .string(cursorPattern)])
         }
     }
@@ -235,7 +240,8 @@ extension ControlDescription {
         "Problem": object(
             ["type": text, "title": text, "status": integer, "detail": text, "code": ["enum": .array(codes)]],
             required: ["type", "title", "status", "detail", "code"]),
-        "Action": object(["call": integer, "account": text, "file": text], required: ["call"]),
+        "Action": object(
+            ["call": integer, "account": text, "file": text, "to_call": integer, "slot": integer], required: ["call"]),
         "Status": object(
             [
                 "version": text, "pid": integer, "uptime_s": number, "device": text, "connection": text, "user": text,
@@ -269,7 +275,7 @@ extension ControlDescription {
             [
                 "call": integer, "invite": text, "peer": text, "incoming": flag, "duration_s": number, "held": flag,
                 "account": text, "state": ["enum": ["calling", "ringing", "connecting", "talking", "ending"]],
-                "media": reference("Media"),
+                "media": reference("Media"), "slot": integer,
             ], required: ["call", "peer", "incoming", "state", "held"]),
         "Media": object(
             [

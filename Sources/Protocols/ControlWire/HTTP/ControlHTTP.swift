@@ -209,11 +209,20 @@ private struct ActionBody: Encodable {
     let call: UInt64?
     let account: String?
     let file: String?
+    let toCall: UInt64?
+    let slot: Int?
+
+    enum CodingKeys: String, CodingKey {
+        case call, account, file, slot
+        case toCall = "to_call"
+    }
 
     init(_ reply: ControlReply) {
         call = reply.call
         account = reply.account
         file = reply.file
+        toCall = reply.toCall
+        slot = reply.slot
     }
 }
 
@@ -298,7 +307,7 @@ extension ControlRoute.Member {
     /// The value of a parameter of the query; nil if it is not of the kind.
     fileprivate func value(of text: String) -> JSONValue? {
         switch kind {
-        case .text, .path, .keys, .cursor: text.isEmpty ? nil : .string(text)
+        case .text, .path, .keys, .cursor, .acceptKey, .music, .choice: text.isEmpty ? nil : .string(text)
         case .callNumber: Digits.number(text, upTo: Int64.max).flatMap { $0 > 0 ? .integer($0) : nil }
         case .integer(let range):
             Digits.number(text, upTo: Int64.max).flatMap { range.contains($0) ? .integer($0) : nil }
@@ -309,7 +318,8 @@ extension ControlRoute.Member {
 
     fileprivate var kindWords: String {
         switch kind {
-        case .text, .path, .keys: "a text"
+        case .text, .path, .keys, .acceptKey, .music: "a text"
+        case .choice(let words): words.joined(separator: " or ")
         case .callNumber: "the number of a call"
         case .integer(let range): "a number from \(range.lowerBound) to \(range.upperBound)"
         case .decibels: "a number of dB"

@@ -39,6 +39,9 @@ struct ControlRoute: Sendable {
             case integer(ClosedRange<Int64>)
             case flag
             case cursor
+            case acceptKey
+            case music
+            case choice([String])
         }
 
         let name: String
@@ -192,6 +195,61 @@ extension ControlRoute {
                     words: "Whether a call continues as before when the other ends; otherwise it is hung up"),
             ]),
         action(.unbridge, "unbridgeCall", "Parts the call from the other one; both continue as before."),
+        action(
+            .handover, "handOverCall", "Calls a person, and joins the two when the person accepts.",
+            [
+                Member(
+                    name: "to", kind: .text(maximumBytes: ControlLimits.nameBytes), isRequired: true,
+                    words: "The person, which `account.callees` must admit"),
+                Member(
+                    name: "whisper", kind: .text(maximumBytes: ControlLimits.whisperBytes),
+                    words: "A text that the person hears when it answers"),
+                Member(name: "whisper_file", kind: .path, words: "A file in place of the text: WAV or Ogg Opus"),
+                Member(
+                    name: "accept", kind: .acceptKey,
+                    words: "The key with which the person accepts; without it, it is joined when the whisper has ended"),
+                Member(
+                    name: "music", kind: .music,
+                    words: "What the caller hears meanwhile: a file, or `bot`; without it, `handover.music`"),
+                Member(
+                    name: "ring_seconds",
+                    kind: .integer(
+                        Int64(ControlLimits.ringSeconds.lowerBound)...Int64(ControlLimits.ringSeconds.upperBound)),
+                    words: "How long the person rings; 30 without it"),
+                Member(
+                    name: "bot", kind: .choice(["leaves", "listens"]),
+                    words: "Whether the program, bot or flow leaves with the join, or continues to hear the caller"),
+            ], faults: [.notConfigured],
+            rule: [
+                "anyOf": [
+                    ["properties": ["whisper": ["type": "null"]]], ["properties": ["whisper_file": ["type": "null"]]],
+                ]
+            ]),
+        action(.cancelHandover, "cancelHandover", "Takes back a hand-over: the person stops ringing, or is hung up."),
+        action(
+            .park, "parkCall", "Parks the call in a slot, where it hears music until it is picked up.",
+            [
+                Member(name: "music", kind: .path, words: "The file that it hears; without it, `handover.music`"),
+                Member(
+                    name: "longest_s",
+                    kind: .integer(
+                        Int64(ControlLimits.parkedSeconds.lowerBound)...Int64(ControlLimits.parkedSeconds.upperBound)),
+                    words: "After which time it is no longer parked; 120 without it"),
+                Member(
+                    name: "then", kind: .choice(["back", "end"]),
+                    words: "Whether it then does what it did before, or is hung up"),
+            ]),
+        action(
+            .pickup, "pickUpCall", "Joins the call to the one that is parked in a slot.",
+            [
+                Member(
+                    name: "slot",
+                    kind: .integer(Int64(ControlLimits.slots.lowerBound)...Int64(ControlLimits.slots.upperBound)),
+                    isRequired: true, words: "The slot"),
+                Member(
+                    name: "goes_back", kind: .flag,
+                    words: "Whether a call continues as before when the other ends; otherwise it is hung up"),
+            ]),
         action(
             .card, "moveCard", "Gives the sound card to the call, and puts the other on hold.", faults: [.noSoundCard]),
         action(

@@ -1,0 +1,160 @@
+import AudioPort
+import Core
+import Realtime
+import TestSupport
+import Testing
+
+@testable import CallMedia
+
+/// The sound of a hand-over in virtual time: two calls whose frames run at times of their own, with a number in each sample.
+@Suite("The sound of a hand-over")
+struct HandoverSoundTests {
+    /// One call, whose peer says numbers, each sample one more than the one before.
+    private final class Party {
+        private var audio: CallAudioEndpoint
+        private var next: Int
+        private var said = [Int16](repeating: 0, count: 960)
+        private var answer = [Int16](repeating: 0, count: 960)
+        /// What the peer hears.
+        private(set) var heard: [Int16] = []
+        /// Frames that have run.
+        private(set) var frames = 0
+
+        /// - Parameter first: The first number of its peer.
+        init(from first: Int) {
+            next = first
+            audio = CallAudioEndpoint(AudioBehaviour(source: .silence), player: nil, recorder: nil)
+            let music = AudioRing(capacity: 1 << 16)
+            var change = AudioChange(.announcement(number: 1), installs: true)
+            change.player = .some(music.consumer)
+            audio.change(&change)
+            var writer = music.producer
+            let sound = [Int16](repeating: HandoverSoundTests.music, count: 48_000)
+            _ = writer.write(sound.span)
+        }
+
+        func join(_ line: consuming PortLine) {
+            var change = AudioChange(.bridge, installs: true)
+            change.line = .some(line)
+            audio.change(&change)
+        }
+
+        func stopMusic() {
+            var change = AudioChange(.announcement(number: 1), installs: false)
+            audio.change(&change)
+        }
+
+        /// The number of the next sample that the peer says.
+        var nextSaid: Int { next }
+
+        func frame() {
+            for index in 0..<960 { said[index] = Int16(next + index) }
+            next += 960
+            var room = answer.mutableSpan
+            audio.exchange(received: said.span, sending: &room)
+            heard += answer
+            frames += 1
+        }
+    }
+
+    /// What both hear before they are joined: no number of the other.
+    private static let music: Int16 = 31_000
+
+    /// The gap between music and the first sound of the other, and the numbers that follow.
+    private func result(_ heard: [Int16], first: Int) -> (gap: Int, numbers: [Int]) {
+        let isOther = { (sample: Int16) in (first..<first + 20_000).contains(Int(sample)) }
+        let lastMusic = heard.lastIndex(of: Self.music) ?? -1
+        // The music falls within 5 ms, and the other rises within 5 ms.
+        let rising = heard.indices.dropFirst(lastMusic + 1 + 240).first { isOther(heard[$0]) } ?? heard.count
+        return (max(0, rising - lastMusic - 1 - 240), heard.dropFirst(rising + 240).map { Int($0) })
+    }
+
+    @Test("In 100 hand-overs the gap is 20 ms at most, and nothing that is said once both are joined is lost")
+    func gaps() {
+        var random = SeededGenerator(seed: 11)
+        var gaps: [Int] = []
+        for _ in 0..<100 {
+            let (caller, person) = (Party(from: 1), Party(from: 1))
+            let lines = BridgeLines.make()
+            // Microseconds: a frame of each is due at its own phase, and the orders arrive at a time of theirs.
+            let phases = [Int.random(in: 0..<20_000, using: &random), Int.random(in: 0..<20_000, using: &random)]
+            let order = Int.random(in: 60_000..<80_000, using: &random)
+            // Each order reaches its worker up to 3 ms later than the one before.
+            var times: [Int] = [order]
+            for _ in 0..<3 { times.append((times.last ?? 0) + Int.random(in: 0...3_000, using: &random)) }
+            var (joined, stopped) = ([false, false], [false, false])
+            var one: PortLine? = .some(lines.one)
+            var other: PortLine? = .some(lines.other)
+            var saidWhenJoined: [Int] = []
+            for time in stride(from: 0, to: 400_000, by: 10) {
+                for (index, party) in [caller, person].enumerated() where time >= phases[index] / 10 * 10 {
+                    guard (time - phases[index] / 10 * 10) % 20_000 == 0 else { continue }
+                    if !joined[index], time >= times[index] {
+                        joined[index] = true
+                        if index == 0 {
+                            if let line = one.take() { party.join(line) }
+                        } else {
+                            if let line = other.take() { party.join(line) }
+                        }
+                        if joined == [true, true] { saidWhenJoined = [caller.nextSaid, person.nextSaid] }
+                    }
+                    if !stopped[index], time >= times[index + 2] {
+                        stopped[index] = true
+                        party.stopMusic()
+                    }
+                    party.frame()
+                }
+            }
+            for (listener, speaker) in [(caller, 1), (person, 0)] {
+                let (gap, numbers) = result(listener.heard, first: 1)
+                gaps.append(gap)
+                #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 + 1 })
+                // Without what falls and rises, 5 ms each, and the frame in which the other's order was still on its way.
+                #expect((numbers.first ?? .max) <= saidWhenJoined[speaker] + 960 + 480)
+            }
+        }
+        #expect(gaps.max() ?? .max <= 960, "\(gaps.sorted().suffix(5))")
+    }
+
+    /// A call with a program, whose peer says a number.
+    private final class Attended {
+        private var audio: CallAudioEndpoint
+
+        init(_ line: consuming PortLine) {
+            audio = CallAudioEndpoint(
+                AudioBehaviour(source: .program), player: nil, recorder: nil, line: .some(line))
+        }
+
+        func change(_ change: inout AudioChange) { audio.change(&change) }
+
+        /// The last sample that the peer hears.
+        func frame() -> Int16? {
+            let said = [Int16](repeating: 500, count: 960)
+            var answer = [Int16](repeating: 0, count: 960)
+            var room = answer.mutableSpan
+            audio.exchange(received: said.span, sending: &room)
+            return answer.last
+        }
+    }
+
+    @Test("A program that is paused neither hears nor says anything while its call is joined, and continues then")
+    func suspended() throws {
+        let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal())
+        var port = pair.port
+        let call = Attended(pair.line)
+        _ = port.write([Int16](repeating: 900, count: 24_000).span, at: .zero)
+        for _ in 0..<5 { #expect(call.frame() == 900) }
+        let silence = BridgeLines.make()
+        var change = AudioChange(.bridge, installs: true)
+        change.line = .some(silence.one)
+        change.suspendsLine = true
+        call.change(&change)
+        for _ in 0..<20 { #expect(call.frame() == 0) }
+        var heard: [Int16] = []
+        port.read(into: &heard)
+        #expect(heard.count == 5 * 960)
+        var back = AudioChange(.bridge, installs: false)
+        call.change(&back)
+        for _ in 0..<5 { #expect(call.frame() == 900) }
+    }
+}
