@@ -223,6 +223,20 @@ struct ControlHTTPCommandTests {
         #expect(asked.status == 403 && !asked.fields.contains("Access-Control"), "\(asked)")
     }
 
+    @Test("A token that can be guessed is refused with file, line and key")
+    func shortToken() async throws {
+        let site = try site(Self.network)
+        defer { site.remove() }
+        for (token, words) in [("hunter2", "7 bytes"), ("012345678901234", "15 bytes"), ("0123456789012345", "")] {
+            try token.write(toFile: site.path("control.token"), atomically: true, encoding: .utf8)
+            let check = try HandsetProcess(["check", site.deviceConfiguration])
+            #expect(await check.ending() == (words.isEmpty ? 0 : 3))
+            let text = check.outputText + check.errorText
+            #expect(words.isEmpty || (text.contains(words) && text.contains("control.http.token_file")), "\(text)")
+            #expect(!text.contains(token), "the token is shown")
+        }
+    }
+
     @Test("A configuration without token, or without TLS off loopback, is refused with file, line and key")
     func configuration() async throws {
         for (lines, words) in [

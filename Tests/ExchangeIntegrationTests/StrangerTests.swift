@@ -1,6 +1,7 @@
 @testable import ExchangeServer
 import SignalSupport
 import SignalWire
+import TestSupport
 import Testing
 
 private let json = ["Authorization": ServerFixture.basic, "Content-Type": "application/json; charset=utf-8"]
@@ -65,6 +66,27 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n".utf8))
             for number in 0..<200 { client.send(Array("X-\(number): \(String(repeating: "x", count: 100))\r\n".utf8)) }
             #expect(await client.response().status == 431)
+            client.close()
+        }
+    }
+
+    @Test(
+        "What is no HTTP gets one answer, and the connection ends with it, also if more is sent",
+        .witnessed(slack: .seconds(5)),
+        arguments: [
+            "rubbish\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        ])
+    func rubbish(sent: String) async throws {
+        try await ServerFixture.withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            let begun = ContinuousClock.now
+            client.send(Array(sent.utf8))
+            #expect(await client.response().status == 400)
+            client.send(Array(sent.utf8))
+            #expect(await client.response().status == 0)
+            // The end of a request that has no answer.
+            #expect(begun.duration(to: .now) < .seconds(9))
             client.close()
         }
     }

@@ -32,6 +32,9 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
     /// The folder in which events are kept; nil keeps them in memory.
     public var historyFolder: String?
 
+    /// Bytes in a token. Nothing limits guesses, so that no guesser keeps others out: its length does.
+    public static let leastTokenBytes = 16
+
     /// The interface on its standard socket.
     public init() {}
 
@@ -49,7 +52,8 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
             "socket", or: "default", "where it listens; `default` is beside `control.socket`"
         ).unset("`default`")
         let listen = ConfigKey.endpoint("listen", "where it also listens on TCP; without this key, nowhere")
-        let token = ConfigKey.secret("token", "what a client on TCP must present, as a bearer token")
+        let token = ConfigKey.secret(
+            "token", "what a client on TCP must present, as a bearer token of 16 bytes or more")
         let chainFile = ConfigKey.path(
             "chain_file", readable: true,
             "PEM, the chain for TLS, the own certificate first; required except on loopback")
@@ -123,6 +127,14 @@ extension ControlHTTPConfiguration.Network {
         }
         if !section.has(\.token) {
             problems.append(section.problem(\.listen, "needs token_file: every user of the machine reaches a port"))
+        }
+        if let token, token.revealed.utf8.count < ControlHTTPConfiguration.leastTokenBytes {
+            problems.append(
+                section.problem(
+                    \.token,
+                    "holds a token of \(token.revealed.utf8.count) bytes, which can be guessed; it needs "
+                        + "\(ControlHTTPConfiguration.leastTokenBytes) at least, such as those of `openssl rand -hex 24`"
+                ))
         }
         if section.has(\.chainFile) != section.has(\.keyFile) {
             section.require(\.chainFile, &problems)

@@ -131,7 +131,7 @@ package final class HTTPListener {
         _ = try pipeline.configureUpgradableHTTPServerPipeline(
             configuration: NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade))
         let upgrading = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Void>.self)
-        try pipeline.addHandler(UpgradeGate(service), position: .before(upgrading))
+        try pipeline.addHandler(UpgradeGate(service, meter, timer), position: .before(upgrading))
     }
 }
 
@@ -139,14 +139,20 @@ package final class HTTPListener {
 /// treated as an ordinary request.
 ///
 /// NIO's upgrade handler drops a request whose upgrade it declines, so that it would stay unanswered: a request of a
-/// foreign page, or of a client that offers HTTP/2.
+/// foreign page, or of a client that offers HTTP/2. And to what is no request it answers with 400 and `Connection: close`, but reads on.
 private final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
     private let service: any ConnectionService
+    private let meter: InboundMeter
+    private let timer: RequestTimer
 
-    init(_ service: any ConnectionService) { self.service = service }
+    init(_ service: any ConnectionService, _ meter: InboundMeter, _ timer: RequestTimer) {
+        self.service = service
+        self.meter = meter
+        self.timer = timer
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
@@ -157,6 +163,14 @@ private final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler 
         }
         context.fireChannelRead(wrapInboundOut(.head(head)))
         context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard error is HTTPParserError else { return context.fireErrorCaught(error) }
+        // Closed in both directions at once, the client might not get the answer.
+        context.close(mode: .output, promise: nil)
+        meter.discard()
+        timer.restart(RequestTimer.refusalTime)
     }
 
     private func isWanted(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
