@@ -194,6 +194,8 @@ import Testing
         #expect(bench.say("PAUSE_MEDIA").texts.first?.hasPrefix("ERROR channel_id:call-uuid error_text:") == true)
         let long = String(repeating: "n", count: WireLimits.markBytes + 1)
         #expect(bench.say("MARK_MEDIA \(long)").faults == [.tooLong])
+        let padded = "ANSWER" + String(repeating: " ", count: WireLimits.commandBytes - 6)
+        #expect(bench.say(padded).isEmpty && bench.say(padded + " ").faults == [.tooLong])
         #expect(bench.say("HANGUP") == [.hangUp(drains: true)])
         bench = WireBench("asterisk-json")
         #expect(

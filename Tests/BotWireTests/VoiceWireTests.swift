@@ -144,6 +144,10 @@ struct VoiceWireTests {
         cases.append((swapped(clear, "}", #","\#(stream)":"another"}"#), .otherStream))
         cases.append((swapped(clear, "}", #","\#(stream)":7}"#), .wrongMember))
         cases.append((String(repeating: " ", count: WireLimits.messageBytes) + "{}", .tooLong))
+        for (more, kind) in [(0, WireFault.Kind.unknownEvent), (1, .tooLong)] {
+            let values = String(repeating: ",7", count: WireLimits.values - 1 + more)
+            cases.append((#"{"event":"secret","x":[7\#(values)]}"#, kind))
+        }
         for (text, kind) in cases {
             // Half a sample is one in µ-law, and a duplicate is no sound.
             let isSound = text == bench.media("AA==") && name != "exotel"

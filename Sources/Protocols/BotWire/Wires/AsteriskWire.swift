@@ -156,7 +156,9 @@ private struct AsteriskForm: SoundForm {
             let message = try StreamMessage(text)
             (command, id) = (try message.text("command"), try message.textIfAny("correlation_id") ?? "")
         case .plain:
-            guard text.count <= WireLimits.messageBytes else { throw .tooLong }
+            guard text.count <= WireLimits.commandBytes else {
+                throw WireFault(.tooLong, "a command has \(WireLimits.commandBytes) bytes at most")
+            }
             let words = String(decoding: text, as: UTF8.self).split(separator: " ", maxSplits: 1)
             guard let first = words.first else { throw WireFault(.malformed, "a text must be a command") }
             command = first.trimmingSuffix(while: \.isWhitespace)

@@ -9,6 +9,9 @@ struct StreamMessage {
     /// Reads a message: any bytes.
     init(_ text: [UInt8]) throws(WireFault) {
         guard text.count <= WireLimits.messageBytes else { throw .tooLong }
+        guard text.count(where: { $0 == UInt8(ascii: ",") }) <= WireLimits.values else {
+            throw WireFault(.tooLong, "a message has \(WireLimits.values) commas at most")
+        }
         if let value = JSONValue(plain: text, nesting: WireLimits.nesting) {
             members = value
         } else if JSONValue.nesting(of: text) <= WireLimits.nesting,

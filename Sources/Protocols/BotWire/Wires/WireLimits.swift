@@ -4,6 +4,10 @@ public enum WireLimits {
     public static let messageBytes = 1 << 20
     /// Bytes of sound in one message, when they are decoded.
     public static let payloadBytes = messageBytes / 4 * 3
+    /// Values of a message after commas. Each takes up 64 bytes in memory, and its time, where it may have two in the message.
+    public static let values = 4_096
+    /// Bytes of a command in words, which are read character by character.
+    public static let commandBytes = 1_024
     /// Objects and arrays within each other in a message.
     public static let nesting = 16
     /// Bytes in the name of a mark.
