@@ -378,7 +378,8 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "BotCalls", "BotWire", "CallAgent", "CallDiagnosis", "CallMedia", "CallPrograms", "ConfigReader",
+                "AudioPort", "BotCalls", "BotWire", "CallAgent", "CallBridging", "CallDiagnosis", "CallFlow", "CallMedia",
+                "CallMeetings", "CallPrograms", "CallSounds", "ConfigReader", "Voicemail",
                 "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore", "ExchangeServer",
                 "HTTPTransport", "Loopback",
                 "LoopbackAnalysis", "MediaEngine", "Monitoring", "Playout",

@@ -92,6 +92,28 @@ struct CallVoicemailTests {
         #expect(try stage.mailbox.messages().count == 1 && stage.files.count == 2)
     }
 
+    @Test("A caller who has left as many messages as one may is rejected as busy, and another one leaves a message")
+    func share() async throws {
+        let stage = Stage { $0.bounds.mostMessages = 9 }
+        defer { stage.remove() }
+        try FileManager.default.createDirectory(atPath: stage.folder, withIntermediateDirectories: true)
+        for number in 0..<5 {
+            let path = "\(stage.folder)/2026-11-29T10-40-0\(number).000Z_from_ann_aaaaa\(number).wav"
+            var writer = try WAVWriter(path: path, sampleRate: VoicemailBounds.rate)
+            try writer.append([Int16](repeating: 1_000, count: 32_000).span)
+            try writer.finish()
+        }
+        try stage.begin()
+        try await until { !stage.reported.isEmpty }
+        let why = "the mailbox \"\(stage.folder)\" has 5 messages of this caller, the limit for one caller"
+        #expect(stage.reported == [.rejected(stage.call, .busy, why)])
+        await stage.finish()
+        let other = Stage(folder: stage.folder) { $0.bounds.mostMessages = 9 }
+        try await other.answer(caller: "anna")
+        try await other.hangUp()
+        await other.finish()
+    }
+
     @Test("The room of a message that is being left is kept, and free again when its caller says nothing")
     func keepsRoom() async throws {
         let one = Stage { $0.bounds.mostMessages = 1 }

@@ -45,8 +45,10 @@ final class Stage: @unchecked Sendable {
                     number += 1
                     return "m\(call.id.number)x\(number)"
                 }
+                let caller = (call.caller ?? call.peer.text).filter(\.isLetter)
                 return VoicemailNames(
-                    stem: "2026-11-29T10-40-0\(id.count)Z_from_ann_\(id)", id: id, received: "2026-11-29T10:40:05.000Z")
+                    stem: "2026-11-29T10-40-0\(id.count)Z_from_\(caller)_\(id)", id: id,
+                    received: "2026-11-29T10:40:05.000Z")
             },
             publish: { event in sink.publish.withLock { $0 }?(event) })
         sink.publish.withLock { $0 = { [weak self] event in self?.events.withLock { $0.append(event) } } }

@@ -1,13 +1,19 @@
+import AudioPort
 import CallAgent
+import CallBridging
+import CallFlow
+import CallMeetings
 import ControlWire
 import Foundation
 import SignalWire
 import Testing
+import Voicemail
 
 @testable import BotCalls
 @testable import BotWire
 @testable import CallMedia
 @testable import CallPrograms
+@testable import CallSounds
 @testable import Core
 @testable import DeviceControl
 @testable import ExchangeCore
@@ -109,6 +115,26 @@ struct CostTableTests {
             ],
             [(longestCall ?? .zero).seconds / 3_600, PortPool.rest.seconds],
             [Double(SentPackets.mostCredit / 2), Double(SentPackets.mostTimes)],
+        ]
+        let mailbox = VoicemailBounds()
+        // Samples of 16 bits.
+        let waiting = [kibibytes(CallRecording.mostPending * 2), kibibytes(SoundFile.pieceSamples * 2)]
+        let second = kibibytes(VoicemailBounds.rate * 2)
+        rows["A caller of a flow"] = [
+            waiting + [Double(FlowRecord.longestPause) * second], [], [Double(CallDials.mostCalls), second], [],
+        ]
+        rows["A caller of a mailbox"] = [
+            waiting + [VoicemailCourse.quietTime.seconds * second], [],
+            [
+                mailbox.longest.seconds, Double(mailbox.mostOfCaller), Double(mailbox.mostMessages),
+                Double(mailbox.bytesOfCaller / 1_000_000), Double(mailbox.megabytes),
+            ], [],
+        ]
+        let (frame, float) = (MixPort.frameSamples * 2, MixPort.frameSamples * 4)
+        let (member, room) = (2 * MixPort.capacity * 2 + frame, 3 * frame + 2 * float)
+        rows["A member of a conference"] = [
+            [kibibytes(member).rounded(.up), kibibytes(room).rounded()], [MeetingHall.mostLoad * 100],
+            [Double(MeetingPlan.usualMembers), Double(MeetingHall.mostMembers), Double(MeetingHall.mostRooms)], [],
         ]
         rows["A bot's server"] = [
             [

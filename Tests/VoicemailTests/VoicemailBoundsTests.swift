@@ -47,6 +47,24 @@ struct VoicemailBoundsTests {
         #expect(bounds.obstacle(in: contents) == "is full: its disk has 22 MB free")
     }
 
+    @Test("One caller has a quarter of a mailbox at most, and five of the longest messages at least")
+    func share() {
+        var bounds = VoicemailBounds()
+        #expect(bounds.mostOfCaller == 25 && bounds.bytesOfCaller == 125_000_000)
+        var contents = VoicemailBounds.Contents()
+        contents.messagesOfCaller = 24
+        contents.bytesOfCaller = bounds.bytesOfCaller - bounds.messageBytes
+        #expect(bounds.obstacle(in: contents) == nil)
+        contents.messagesOfCaller = 25
+        #expect(bounds.obstacle(in: contents) == "has 25 messages of this caller, the limit for one caller")
+        contents.messagesOfCaller = 24
+        contents.bytesOfCaller += 1
+        #expect(
+            bounds.obstacle(in: contents) == "has 119 MB of this caller, and 125 is the limit for one caller")
+        (bounds.mostMessages, bounds.megabytes) = (8, 20)
+        #expect(bounds.mostOfCaller == 5 && bounds.bytesOfCaller == 5 * bounds.messageBytes)
+    }
+
     @Test("A message goes when it is older than it is kept, and never without such a limit")
     func age() {
         var bounds = VoicemailBounds()
@@ -84,6 +102,15 @@ struct VoicemailMessageTests {
         longest.reservedBytes = .max
         longest.isCut = true
         #expect(longest.text().count < VoicemailMessage.mostBytes)
+    }
+
+    @Test("What a damaged file says is kept free is neither negative nor more than can be added up")
+    func reservation() throws {
+        for (given, read) in [("-1", 0), ("9223372036854775807", 1 << 40), ("5764140", 5_764_140)] {
+            let text = #"{"caller":"ann","received":"x","reserved_bytes":\#(given)}"#
+            let value = try #require(JSONValue(plain: Array(text.utf8), nesting: 2))
+            #expect(VoicemailMessage(value, id: "a")?.reservedBytes == read)
+        }
     }
 
     @Test("Text that was cut off at any place, and other text, is no message")

@@ -97,7 +97,7 @@ public final class CallRecording: Sendable {
     }
 
     /// Samples that may wait for the disk, at 16 kHz: ten seconds.
-    private static let mostPending = 160_000
+    static let mostPending = 160_000
 
     private let path: String
     private let rate: Int

@@ -146,7 +146,8 @@ public final class SoundSource: Sendable {
 
 /// A file that is read piece by piece.
 public final class SoundFile: Sendable {
-    private static let pieceSamples = AudioFormat.samples(milliseconds: 1_000)
+    /// Samples of one piece.
+    static let pieceSamples = AudioFormat.samples(milliseconds: 1_000)
     private let reader: Mutex<AudioFileReader>
 
     /// Opens a file.

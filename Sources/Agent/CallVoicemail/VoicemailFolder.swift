@@ -112,7 +112,7 @@ public struct VoicemailFolder: Hashable, Sendable {
         }
         let lock = try takeLock()
         defer { withExtendedLifetime(lock) {} }
-        if let obstacle = bounds.obstacle(in: try contents(bounds)) {
+        if let obstacle = bounds.obstacle(in: try contents(bounds, caller: Self.caller(of: stem))) {
             throw VoicemailError(.full, "the mailbox \"\(path)\" \(obstacle)")
         }
         guard !RegularFile.isThere(soundPath(stem)) else {
@@ -198,17 +198,25 @@ public struct VoicemailFolder: Hashable, Sendable {
     // MARK: Files
 
     /// What the folder contains.
-    func contents(_ bounds: VoicemailBounds) throws(VoicemailError) -> VoicemailBounds.Contents {
+    ///
+    /// - Parameter caller: The caller who is to leave a message, as names of files have it.
+    private func contents(
+        _ bounds: VoicemailBounds, caller: Substring
+    ) throws(VoicemailError) -> VoicemailBounds.Contents {
         var contents = VoicemailBounds.Contents()
         for name in try names() where name.hasSuffix(Self.sound) {
-            let bytes = Self.status(of: "\(path)/\(name)")?.bytes ?? 0
+            var bytes = Self.status(of: "\(path)/\(name)")?.bytes ?? 0
             if name.hasSuffix(Self.part) {
-                let reserved = details(String(name.dropLast(Self.part.count)))?.reservedBytes
-                contents.beginning.append((reserved ?? bounds.messageBytes, bytes))
+                let reserved = details(String(name.dropLast(Self.part.count)))?.reservedBytes ?? bounds.messageBytes
+                contents.beginning.append((reserved, bytes))
+                bytes = max(reserved, bytes)
             } else {
                 contents.messages += 1
                 contents.bytes += bytes
             }
+            guard Self.caller(of: name) == caller else { continue }
+            contents.messagesOfCaller += 1
+            contents.bytesOfCaller += bytes
         }
         contents.freeBytes = WritableFolder.freeBytes(at: path)
         return contents
@@ -305,6 +313,14 @@ public struct VoicemailFolder: Hashable, Sendable {
 
     private static func stem(of file: String) -> String {
         String(file.split(separator: "/").last?.dropLast(sound.count) ?? "")
+    }
+
+    /// The caller in the name of a file, `TIME_from_CALLER_ID`, with its escapes.
+    private static func caller(of name: String) -> Substring {
+        let marker = "_from_"
+        guard let start = name.firstRange(of: marker)?.upperBound, let end = name.lastIndex(of: "_"), start < end
+        else { return "" }
+        return name[start..<end]
     }
 
     private static func id(of stem: String) -> String { String(stem.split(separator: "_").last ?? stem[...]) }

@@ -85,6 +85,9 @@ public struct FlowGather: Equatable, Sendable {
 
 /// How the caller is recorded.
 public struct FlowRecord: Equatable, Sendable {
+    /// Seconds of silence after which a recording may end at the latest; until then they are in memory.
+    public static let longestPause = 60
+
     /// The longest recording.
     public let longest: Duration
     /// The silence that ends it.

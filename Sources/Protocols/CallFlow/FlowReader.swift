@@ -136,7 +136,8 @@ private struct FlowReader {
         }
         return FlowRecord(
             longest: seconds(element, "maxLength", in: 1...14_400, otherwise: 3_600),
-            timeout: seconds(element, "timeout", in: 1...60, otherwise: 5), finishKeys: Set(finish),
+            timeout: seconds(element, "timeout", in: 1...FlowRecord.longestPause, otherwise: 5),
+            finishKeys: Set(finish),
             beeps: flag(element, "playBeep", otherwise: true), trims: trim == "trim-silence", action: action(element))
     }
 

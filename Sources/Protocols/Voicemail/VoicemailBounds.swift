@@ -22,6 +22,10 @@ public struct VoicemailBounds: Equatable, Sendable {
     public static let leastSpeech = Duration.seconds(1)
     /// Bytes that a disk keeps free beside messages.
     public static let spareBytes = 16_000_000
+    /// One caller has a mailbox's messages and megabytes divided by this, so that no caller fills it alone.
+    public static let callerShare = 4
+    /// The longest messages that each caller may leave, also in a small mailbox.
+    public static let leastOfCaller = 5
 
     /// Bytes of a message's sound.
     public static func soundBytes(_ length: Duration) -> Int {
@@ -36,6 +40,13 @@ public struct VoicemailBounds: Equatable, Sendable {
     /// Bytes of the longest message: its sound, and what is written beside it.
     public var messageBytes: Int { Self.soundBytes(longest) + VoicemailMessage.mostBytes }
 
+    /// Messages that one caller may have in the mailbox, with those that are being left.
+    public var mostOfCaller: Int { max(Self.leastOfCaller, mostMessages / Self.callerShare) }
+    /// Bytes of their sounds.
+    public var bytesOfCaller: Int {
+        max(Self.leastOfCaller * messageBytes, megabytes * 1_000_000 / Self.callerShare)
+    }
+
     /// What a mailbox contains.
     public struct Contents: Equatable, Sendable {
         /// Messages.
@@ -44,6 +55,10 @@ public struct VoicemailBounds: Equatable, Sendable {
         public var bytes = 0
         /// For each message that is being left: the bytes that are kept free for it, and those that are written.
         public var beginning: [(reserved: Int, written: Int)] = []
+        /// Messages of the caller who is to leave another one, with those that are being left.
+        public var messagesOfCaller = 0
+        /// Bytes of their sounds, and those that are kept free for them.
+        public var bytesOfCaller = 0
         /// Bytes that the disk has free; nil if that is not known.
         public var freeBytes: Int?
 
@@ -53,6 +68,7 @@ public struct VoicemailBounds: Equatable, Sendable {
         /// Whether two are the same.
         public static func == (left: Self, right: Self) -> Bool {
             left.messages == right.messages && left.bytes == right.bytes && left.freeBytes == right.freeBytes
+                && left.messagesOfCaller == right.messagesOfCaller && left.bytesOfCaller == right.bytesOfCaller
                 && left.beginning.elementsEqual(right.beginning) { $0 == $1 }
         }
     }
@@ -66,10 +82,23 @@ public struct VoicemailBounds: Equatable, Sendable {
         guard messageBytes <= left else {
             return "is full: \(max(0, left) / 1_000_000) of \(megabytes) MB are left (megabytes)"
         }
+        if let obstacle = obstacle(ofCaller: contents) { return obstacle }
         guard let free = contents.freeBytes else { return nil }
         let unwritten = contents.beginning.reduce(0) { $0 + max(0, $1.reserved - $1.written) }
         guard messageBytes + unwritten + Self.spareBytes <= free else {
             return "is full: its disk has \(free / 1_000_000) MB free"
+        }
+        return nil
+    }
+
+    private func obstacle(ofCaller contents: Contents) -> String? {
+        guard contents.messagesOfCaller < mostOfCaller else {
+            return "has \(contents.messagesOfCaller) messages of this caller, the limit for one caller"
+        }
+        let left = bytesOfCaller - contents.bytesOfCaller
+        guard messageBytes <= left else {
+            let (used, most) = (contents.bytesOfCaller / 1_000_000, bytesOfCaller / 1_000_000)
+            return "has \(used) MB of this caller, and \(most) is the limit for one caller"
         }
         return nil
     }

@@ -46,8 +46,11 @@ public struct VoicemailMessage: Equatable, Sendable {
         durationMilliseconds = json["duration_ms"]?.integer.flatMap { Int(exactly: $0) }
         isHeard = json["heard"] == .bool(true)
         isCut = json["cut"] == .bool(true)
-        reservedBytes = json["reserved_bytes"]?.integer.flatMap { Int(exactly: $0) }
+        reservedBytes = json["reserved_bytes"]?.integer.map { Int(min(max(0, $0), Self.mostReserved)) }
     }
+
+    /// More than any message is long, and few enough for sums: a damaged file may say anything.
+    private static let mostReserved: Int64 = 1 << 40
 
     /// The message as JSON.
     ///
