@@ -31,6 +31,10 @@ class Path:
     def into(self, call: Call, data: bytes, source: Address, is_media: bool) -> None:
         (call.take_media if is_media else call.take)(data, source)
 
+    def answered(self, data: bytes) -> bytes:
+        """What control over HTTP answers a stranger."""
+        return data
+
 
 class Call:
     """One call, from INVITE to BYE. Strangers know its identifiers and addresses."""

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 
+from control import TOKEN
 from wire import MAGIC, Address, Message, Socket, request
 
 HOST = "127.0.0.1"
@@ -95,6 +96,8 @@ class Device:
         folder = pathlib.Path(self.folder.name)
         (folder / "password").write_text("no-secret\n")
         (folder / "password").chmod(0o600)
+        (folder / "token").write_text(TOKEN + "\n")
+        (folder / "token").chmod(0o600)
         sip = {"address": "sip:echo@sip.test", "server": "{}:{}".format(*server.socket.address), "transport": "udp"}
         configuration = {
             "account": {
@@ -106,6 +109,7 @@ class Device:
             "answer": {"mode": "auto", "max_calls": MOST_CALLS, "ring_seconds": 10, "allow": CALLERS},
             "behaviour": {"source": "echo", "max_call_seconds": 25},
             "media": {"address": HOST, "allow_plain_rtp": True, "silence_timeout_s": 5},
+            "control": {"socket": str(folder / "control.sock"), "http": {"listen": f"{HOST}:0", "token_file": "token"}},
         }
         (folder / "device.yaml").write_text(json.dumps(configuration))
         self.log, log = os.pipe()
@@ -116,6 +120,7 @@ class Device:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         os.close(log)
         self.server, self.unread, self.lines, self.recent = server, b"", [], collections.deque(maxlen=8)
+        self.control: Address | None = None  # Where it listens to programs.
 
     @property
     def address(self) -> Address:
@@ -180,6 +185,9 @@ class Device:
             *lines, self.unread = (self.unread + data).split(b"\n")
             self.lines.extend(lines)
             self.recent.extend(lines)
+            for line in lines:
+                if self.control is None and (url := re.search(rb'"url":"http://[^:"]*:(\d+)"', line)):
+                    self.control = HOST, int(url.group(1))
             if not data:
                 self.reads_log(False)
 

@@ -145,4 +145,13 @@ class Fickle(Path):
         model.forged = lambda: model.server.registered.append(time.monotonic())
 
 
-PATHS = {path.__name__.lower(): path for path in (Mute, Thief, Obedient, Talkative, Hoarder, Strangers, Asleep, Gullible, Fickle)}
+class Unlocked(Path):
+    """Control over HTTP takes a wrong token."""
+
+    shows = "answers a stranger"
+
+    def answered(self, data: bytes) -> bytes:
+        return data.replace(b"HTTP/1.1 401", b"HTTP/1.1 200")
+
+
+PATHS = {path.__name__.lower(): path for path in (Mute, Thief, Obedient, Talkative, Hoarder, Strangers, Asleep, Gullible, Fickle, Unlocked)}

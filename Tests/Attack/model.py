@@ -18,6 +18,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from bystander import PATIENCE, SPEAKING, Bystander, Path
+from control import Owner
 from device import MIB, MOST_CALLS, MOST_KEPT, MOST_MEMORY, REGISTERED, SERVER, TRANSACTIONS, Device, Server, Usage, Witness
 from strangers import ELSEWHERE, VICTIM, Stranger
 from wire import Address, Socket, Tone
@@ -149,6 +150,9 @@ class Model:
                     f"no answer to the server for {self.server.silence:.0f} s: {self.device.describe()}", self.server.answered, PATIENCE
                 )
                 self.server.answered = time.monotonic()
+            if self.owner.silence > 2 * PATIENCE:
+                self.fault(f"control over HTTP has not answered its owner for {self.owner.silence:.0f} s", self.owner.answered, PATIENCE)
+                self.owner.answered = time.monotonic()
             for line in self.device.complaints():
                 self.fault(f"the log has {line}")
             await asyncio.sleep(0.25)
@@ -186,13 +190,14 @@ class Model:
         self.device = Device(self.handset, self.server, self.mode)
         self.device.reads_log(True)
         async with asyncio.timeout(30):
-            while self.server.contact is None:
+            while self.server.contact is None or self.device.control is None:
                 if not self.device.is_alive:
                     raise AssertionError(f"the device did not start: {list(self.device.recent)}")
                 await asyncio.sleep(0.05)
         await asyncio.sleep(1)
         self.usage, self.witness.device = Usage(self.device), self.device
-        self.throughout = [asyncio.create_task(self.witness.watch()), asyncio.create_task(self.server.ping())]
+        self.owner = Owner(self.device)
+        self.throughout = [asyncio.create_task(work) for work in (self.witness.watch(), self.server.ping(), self.owner.ask())]
         return self
 
     def people(self, episode: int) -> tuple[list[Bystander], list[Stranger]]:

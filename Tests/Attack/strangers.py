@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from control import Intruder
 from device import SERVER
 from wire import MAGIC, Address, Description, Headers, Hear, Keys, Message, Socket, offer, packet, request
 
@@ -23,6 +24,7 @@ ELSEWHERE = 3_096 + 8 * 120
 CHECKS, OF_CANDIDATE = 6_600, 300
 METHODS = ["OPTIONS", "REGISTER", "SUBSCRIBE", "NOTIFY", "MESSAGE", "INFO", "UPDATE", "PRACK", "REFER", "PUBLISH", "BYE", "ACK"]
 METHODS += ["CANCEL", "INVITE", "FOO", "options", "I" * 300]
+WAYS = ["a=sendrecv", "a=sendonly", "a=recvonly", "a=inactive", "a=rtcp-mux", "a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level"]
 BURST = 20  # Datagrams between two turns of the loop.
 
 
@@ -52,6 +54,7 @@ class Stranger:
             self.stray_reports: 5,
             self.stray_ice: 4,
             self.many_sources_of_rtp: 3,
+            self.control: 5,
         }
 
     def __str__(self) -> str:
@@ -254,7 +257,7 @@ class Stranger:
         def inside(method: str, after: int, body: bytes = b"", more: Headers = ()) -> bytes:
             return self._inside(invite, final, socket, method, sequence + after, body, more)
 
-        deed = self.random.choice(["REFER", "INVITE", "Replaces", "all", "BYE", "BYE", "nothing"])
+        deed = self.random.choice(["REFER", "INVITE", "Replaces", "all", "storm", "BYE", "BYE", "nothing"])
         if deed == "REFER":
             await self.send(socket, [inside("REFER", 1, more=[("Refer-To", f"<sip:x@{VICTIM}:{self.model.victim.address[1]}>")])])
         elif deed == "INVITE" and self.model.mode == "anybody":  # A caller that the server admits may move its call.
@@ -267,6 +270,11 @@ class Stranger:
             await self.send(socket, [again.data()] * self.random.choice([1, 2]))
         elif deed == "all":
             await self.send(socket, [inside(method, 1 + at) for at, method in enumerate(METHODS[:14])])
+        elif deed == "storm":
+            kinds = ["INFO", "UPDATE", "PRACK", "NOTIFY", "MESSAGE", "INVITE", "OPTIONS"]
+            moved = [offer(socket.address[0], 40_000 + 2 * at, keys, [self.random.choice(WAYS)]) for at in range(20)]
+            storm = ((self.random.choice(kinds), 1 + at, self.random.choice(moved)) for at in range(300))
+            await self.send(socket, (inside(*each) for each in storm))
         elif deed == "BYE":
             await self.send(socket, [inside("BYE", 20)])
 
@@ -310,7 +318,9 @@ class Stranger:
     async def _speak(self, media: Socket, target: Address, keys: bytes | None) -> None:
         """Sends media, with keys or without."""
         own = Keys(keys) if keys else None
-        kind = self.random.choice(["proper", "proper", "new SSRCs", "new SSRCs", "SSRCs of reports", "replays", "bad tags"])
+        kind = self.random.choice(
+            ["proper", "proper", "new SSRCs", "new SSRCs", "SSRCs of reports", "replays", "bad tags", "odd packets", "odd reports"]
+        )
         self.model.outcomes[f"media: {kind}{' with keys' if own else ''}"] += 1
         ssrc, first = self.random.getrandbits(32), self.random.getrandbits(14)
         seconds = self.random.choice([1, 3])
@@ -328,6 +338,12 @@ class Stranger:
             elif kind == "SSRCs of reports":
                 plain = struct.pack(">BBHI", 0x80, 201, 1, (ssrc + number * 977) & 0xFFFFFFFF)
                 data.append(own.protect_report(plain, number) if own else plain)
+            elif kind == "odd packets":
+                plain = self._odd_packet(first + number, ssrc)
+                data.append(own.protect(plain) if own else plain)
+            elif kind == "odd reports":
+                plain = b"".join(self._odd_report(ssrc) for _ in range(self.random.randrange(1, 5)))
+                data.append(own.protect_report(plain, number) if own else plain)
             elif kind == "replays":
                 plain = packet(first + number % 3, 0, ssrc, self.tone.frame)
                 data.append(own.protect(plain) if own else plain)
@@ -338,6 +354,27 @@ class Stranger:
         for at in range(0, len(data), 100):
             await self.send(media, data[at : at + 100], target)
             await asyncio.sleep(0.05)
+
+    def _odd_packet(self, sequence: int, ssrc: int) -> bytes:
+        """A packet with CSRCs, an extension or padding, which may have other lengths than it says, and up to 1,500 bytes."""
+        sources, has_extension, is_padded = self.random.choice([0, 0, 1, 15]), self.random.random() < 0.4, self.random.random() < 0.4
+        flags = 0x80 | is_padded << 5 | has_extension << 4 | sources
+        data = struct.pack(">BBHII", flags, self.random.choice([0, 0, 8, 13, 101, 229, 127]), sequence & 0xFFFF, sequence * 160, ssrc)
+        data += self.random.randbytes(4 * self.random.choice([sources, sources, 0]))
+        if has_extension:
+            words = self.random.choice([0, 1, 2, 65_535])
+            data += struct.pack(">HH", self.random.choice([0xBEDE, 0x1000, 0]), words) + self.random.randbytes(4 * min(words, 50))
+        data += self.random.randbytes(self.random.choice([0, 1, 4, 160, 160, 161, 320, 1_400]))
+        return data[:-1] + bytes([self.random.choice([0, 1, 4, 255])]) if is_padded else data
+
+    def _odd_report(self, ssrc: int) -> bytes:
+        """RTCP: SR, RR, SDES, BYE, APP, feedback or XR, with a count and a length of its own."""
+        kind, count = self.random.randrange(200, 208), self.random.randrange(32)
+        body = self.random.randbytes(4 * self.random.choice([0, 1, 2, 5, 6, 100]))
+        if kind in (205, 206):
+            count, body = self.random.choice([1, 3, 4, 15, count]), struct.pack(">II", ssrc, ssrc) + body
+        words = self.random.choice([len(body) // 4 + 1] * 5 + [0, 65_535])
+        return struct.pack(">BBHI", 0x80 | count, kind, words, self.random.choice([ssrc, self.random.getrandbits(32)])) + body
 
     async def invite_and_cancel(self) -> None:
         socket = await self.socket()
@@ -375,6 +412,12 @@ class Stranger:
         self.model.names_victim(CHECKS + len(ports) * OF_CANDIDATE)
         await self.send(socket, [self.request("INVITE", socket.address, body, who=self.caller()).data()])
         socket.close()
+
+    # --- Control over HTTP ---
+
+    async def control(self) -> None:
+        """Requests of a stranger without the token."""
+        await Intruder(self, self.random).intrude()
 
     # --- Calls of others ---
 
