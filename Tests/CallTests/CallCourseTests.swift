@@ -159,6 +159,22 @@ struct CallCourseTests {
         #expect(call.session.isEstablished)
     }
 
+    @Test("A peer whose offers cannot be used fills no log: each is refused, and twenty at once are noted")
+    func floodOfOffers() {
+        var call = Driven.outgoing()
+        call.connectOutgoing()
+        var (notes, refusals) = (0, 0)
+        for _ in 0..<100 {
+            let outputs = call.feed(.media(.offerNotTaken(fault: "a")))
+            notes += outputs.notes.count
+            refusals += outputs.signals.count
+        }
+        #expect(notes == 20 && refusals == 100)
+        _ = call.wait(.seconds(7))
+        #expect(call.feed(.media(.offerNotTaken(fault: "a"))).notes.count == 1)
+        #expect(call.session.isEstablished)
+    }
+
     @Test("CALL-5: A call whose answer cannot be applied is never reported as answered")
     func answerThatDoesNotFit() throws {
         var call = Driven.outgoing()

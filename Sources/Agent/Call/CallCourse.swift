@@ -46,6 +46,8 @@ package struct CallCourse: ProtocolCore, Sendable {
     private var deadlines = CallDeadlines()
     /// Notices that the peer has vanished; nil before the call is established, or if that is turned off.
     private var watch: SilenceWatch?
+    /// Notes of what the peer asks for, which it may do without end: twenty at once, and ten a minute.
+    private var askedNotes = LogLimit(burst: 20, perSecond: 1.0 / 6)
     /// The caller's offer, while the call waits for its participant.
     private var waitingOffer: CallDescription?
     /// What the call has reached since the media was given the callee's answer. It is reported once the media has applied the answer, because
@@ -519,7 +521,7 @@ package struct CallCourse: ProtocolCore, Sendable {
             if restartsICE { outbox.append(.note(.restartingICE)) }
             signal(.offer(offer), into: &outbox)
         case .offerNotTaken(let fault):
-            if let fault { outbox.append(.note(.offerUnusable(why: fault))) }
+            if let fault { noteAsked(.offerUnusable(why: fault), at: now, into: &outbox) }
             // Offers that cross are settled without a word where the service does not order them.
             if fault != nil || traits.ordersOffers { signal(.offerRefused, into: &outbox) }
         case .answerNotTaken(let fault): outbox.append(.note(.answerUnusable(why: fault)))
@@ -784,7 +786,7 @@ package struct CallCourse: ProtocolCore, Sendable {
         case .replaced(let peer):
             transfers.noteReplaced(by: peer)
             handOver(at: now, into: &outbox)
-        case .decided(let request, let isAdmitted): decide(request, isAdmitted: isAdmitted, into: &outbox)
+        case .decided(let request, let isAdmitted): decide(request, isAdmitted: isAdmitted, at: now, into: &outbox)
         case .successorPlaced(let call, let target): transfers.place(call, to: target)
         case .successor(let call, let progress):
             guard let target = transfers.note(progress, of: call) else { return }
@@ -799,11 +801,17 @@ package struct CallCourse: ProtocolCore, Sendable {
         }
     }
 
-    private func decide(_ request: CallTransfer.Request, isAdmitted: Bool, into outbox: inout [Output]) {
-        outbox += [
-            .event(.transferRequested(to: request.target, isAccepted: isAdmitted)),
-            .note(.transferRequested(to: request.target, isAccepted: isAdmitted)),
-        ]
+    /// Notes what the peer asks for, unless it asks so often that it would fill the log.
+    private mutating func noteAsked(_ note: CallNote, at now: Instant, into outbox: inout [Output]) {
+        guard askedNotes.admit(at: now) != nil else { return }
+        outbox.append(.note(note))
+    }
+
+    private mutating func decide(
+        _ request: CallTransfer.Request, isAdmitted: Bool, at now: Instant, into outbox: inout [Output]
+    ) {
+        outbox.append(.event(.transferRequested(to: request.target, isAccepted: isAdmitted)))
+        noteAsked(.transferRequested(to: request.target, isAccepted: isAdmitted), at: now, into: &outbox)
         let progress = isAdmitted ? CallTransfer.Progress.trying : .refused
         signal(.transferProgress(progress), into: &outbox)
         guard isAdmitted, let invite = invite.id else { return }

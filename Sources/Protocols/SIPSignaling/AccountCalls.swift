@@ -58,6 +58,8 @@ struct AccountCalls: Sendable {
     private var server: SIPTarget?
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
+    /// Notes of peers' offers that were refused, of which a peer may send any number: twenty at once, and ten a minute.
+    private var refusedOffers = LogLimit(burst: 20, perSecond: 1.0 / 6)
 
     init(
         _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust,
@@ -338,7 +340,7 @@ struct AccountCalls: Sendable {
         let id = due.invite
         if case .waits(let until, _, _) = due.peerOffer, until <= now {
             calls[id]?.dropOffer(at: now)
-            outbox.append(.note(.offerUnanswered))
+            noteRefusedOffer(now, &outbox)
             run(.command(due.sip, .refuseOffer), now, &outbox)
         }
         if case .wantsOurs(let until) = due.peerOffer, until <= now { offerAgain(due, now, &outbox) }
@@ -742,6 +744,10 @@ struct AccountCalls: Sendable {
         }
     }
 
+    private mutating func noteRefusedOffer(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        if refusedOffers.admit(at: now) != nil { outbox.append(.note(.offerUnanswered)) }
+    }
+
     /// The application cannot accept the peer's offer, or make the one that the peer requests.
     private mutating func refuseOffer(in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
         switch call.peerOffer {
@@ -749,7 +755,7 @@ struct AccountCalls: Sendable {
             calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
         case .waits:
             calls[call.invite]?.peerOffer = .none
-            outbox.append(.note(.offerUnanswered))
+            noteRefusedOffer(now, &outbox)
             command(call.sip, .refuseOffer, now, &outbox)
         // An earlier offer may have been accepted: the application receives the valid description in any case.
         case .dropped: answer([], in: call, now, &outbox)
