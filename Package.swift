@@ -378,7 +378,8 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "AudioPort", "BotCalls", "BotWire", "CallAgent", "CallBridging", "CallDiagnosis", "CallFlow", "CallMedia",
+                "AudioPort", "BotCalls", "BotWire", "CallAgent", "CallBridging", "CallDiagnosis", "CallFlow",
+                "CallMedia",
                 "CallMeetings", "CallPrograms", "CallSounds", "ConfigReader", "Voicemail",
                 "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore", "ExchangeServer",
                 "HTTPTransport", "Loopback",
