@@ -26,7 +26,8 @@ struct ExplainedCallTests {
     /// - Returns: What the two records say: first the caller's.
     private func call(
         saying source: AudioBehaviour.Source = tone, for time: Duration = .seconds(6),
-        caller: (inout DeviceConfiguration) -> Void = { _ in }, callee: (inout DeviceConfiguration) -> Void = { _ in }
+        caller: (inout DeviceConfiguration) -> Void = { _ in }, callee: (inout DeviceConfiguration) -> Void = { _ in },
+        during: (Device) async throws -> Void = { _ in }
     ) async throws -> (caller: KeptCall, callee: KeptCall) {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let site = try await Site()
@@ -47,6 +48,7 @@ struct ExplainedCallTests {
                 // The media itself says when it has lasted long enough, by frames that were run.
                 let frames = Int(time / .milliseconds(20))
                 try await until { await calling.device.mediaReport(on: id)?.call.framesRun ?? 0 >= frames }
+                try await during(calling.device)
                 await calling.device.hangUp(id)
             case .ended: ended = true
             default: break
@@ -71,7 +73,27 @@ struct ExplainedCallTests {
             #expect(media.sent.source == "tone" && media.sent.peak == -12 && media.received.peak ?? -100 > -20)
             #expect(media.received.clock?.rate == 48_000 && media.received.quiet ?? 9_999 < 2_000)
             #expect(try codes(record) == [])
+            let timeline = try #require(record.timeline)
+            #expect(timeline.step == 1 && timeline.count >= 5)
+            #expect(timeline[.received].reduce(0, +) == media.received.packets)
+            #expect(timeline[.sent].reduce(0, +) == media.sent.packets)
+            let kinds = Set(record.moments?.map(\.kind) ?? [])
+            #expect(kinds.isSuperset(of: [.answered, .established]), "\(kinds)")
         }
+    }
+
+    @Test("While a call runs, its device says what its record would be, and nothing of calls that ended")
+    func running() async throws {
+        let path = folder + "/caller.jsonl"
+        let records = try await call(for: .seconds(3)) { device in
+            let name = try #require(try CallJournal.records(in: path).first?.call)
+            let running = try #require(await device.runningRecord(name))
+            let facts = try #require(running.facts)
+            #expect(facts.isRunning && facts.outcome.hasSuffix("s so far.") && running.findings == [])
+            #expect(facts.media?.received.packets ?? 0 >= 100 && running.timeline != nil)
+            #expect(await device.runningRecord("another") == nil)
+        }
+        #expect(records.caller.isOver && records.caller.facts?.isRunning == false)
     }
 
     @Test("A call in G.711, one by ICE and DTLS, and one that echoes have no finding")

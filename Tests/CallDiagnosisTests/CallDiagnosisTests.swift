@@ -1,7 +1,8 @@
 import CallControl
-import CallDiagnosis
 import Foundation
 import Testing
+
+@testable import CallDiagnosis
 
 @Suite("What went wrong in a call")
 struct CallDiagnosisTests {
@@ -103,7 +104,111 @@ struct CallDiagnosisTests {
         let long = Self.found { $1.roundTrip = 700 }
         #expect(long.map(\.code) == [.longDelay] && long[0].advice.contains("relay"))
         #expect(Self.found { $1.received.playout.buffered = 320 }.first?.advice.contains("jitter buffer") == true)
-        #expect(Self.codes { facts, _ in facts.flowingAfter = 6_000 } == [.slowMedia])
+        #expect(Self.codes { facts, _ in facts.establishedAfter = 6_000 } == [.slowMedia])
+    }
+
+    @Test("Sound is late by what this side has seen, and not by reports that the other side never sends")
+    func lateSound() {
+        func codes(firstPacketAfter delay: Int64) -> [Finding.Code] {
+            Self.codes { facts, _ in
+                facts.flowingAfter = 9_000
+                facts.moments = [CallMoment(.established, at: 1_000), CallMoment(.firstPacket, at: 1_000 + delay)]
+            }
+        }
+        #expect(codes(firstPacketAfter: 40) == [] && codes(firstPacketAfter: 3_500) == [.slowMedia])
+        #expect(Self.codes { facts, _ in facts.flowingAfter = 9_000 } == [])
+    }
+
+    @Test("What a program, a file, the service and a hold did is named by the moments of the call, with their time")
+    func moments() {
+        func found(
+            _ kind: CallMoment.Kind, _ text: String? = nil,
+            _ change: (inout CallFacts, inout MediaFacts) -> Void = { _, _ in }
+        )
+            -> [Finding]
+        {
+            Self.found {
+                $0.moments = [
+                    CallMoment(.established, at: 1_764_417_790_000),
+                    CallMoment(kind, at: 1_764_417_800_000, text: text),
+                ]
+                change(&$0, &$1)
+            }
+        }
+        let failed = found(.programFailed, "it ended with exit code 7") {
+            facts, _ in
+            (facts.reason, facts.endedBy, facts.cause, facts.error) = (
+                .acceptFailed, .neither, .deviceFault, "the call's program: …"
+            )
+        }
+        #expect(failed.map(\.code) == [.programFailed] && failed[0].side == .bot)
+        #expect(failed[0].evidence == "it ended with exit code 7, at 12:03:20")
+        #expect(found(.fileFailed, "no space left").map(\.code) == [.fileFailed])
+        #expect(found(.programBehind).map(\.code) == [.programStuck])
+        let held = found(.direction, "inactive") { $1.received.quiet = 50_000 }
+        #expect(held.map(\.code) == [.onHold] && held[0].evidence.contains("12:03:20 to the end"))
+        #expect(found(.direction, "sendrecv") == [])
+        let lost = found(.serviceLost) {
+            ($0.reason, $0.endedBy, $1.received.quiet) = (.connectionLost, .neither, 28_000)
+        }
+        #expect(lost.map(\.code) == [.serviceLost] && lost[0].side == .service)
+        #expect(
+            found(.serviceBack) { facts, _ in
+                facts.moments.insert(CallMoment(.serviceLost, at: 1_764_417_795_000), at: 1)
+                (facts.reason, facts.endedBy) = (.connectionLost, .neither)
+            }.map(\.code) == [.connectionLost])
+    }
+
+    @Test("A device that is stopped says so in the outcome, and a call that runs has lasted so far")
+    func outcomes() {
+        var facts = CallFacts(.incoming, peer: "bob", reason: .completed, endedBy: .local, duration: 4_000)
+        facts.moments = [CallMoment(.shutDown, at: 0)]
+        #expect(facts.outcome.hasSuffix("this side hung up because the device was being stopped."))
+        facts.hangUpCause = .maximumDuration
+        #expect(facts.outcome.contains("longest duration"))
+        (facts.isRunning, facts.establishedAfter) = (true, 10)
+        #expect(facts.outcome == "The call from bob has lasted 4.0 s so far.")
+    }
+
+    @Test(
+        "Streams of other names and packets from other addresses beside the call's are named, and what follows from them is not"
+    )
+    func strangers() {
+        func codes(_ reason: String, _ count: Int) -> [Finding.Code] {
+            Self.codes { (_, media) in
+                (media.received.dropped, media.received.late, media.received.quiet) = ([reason: count], 900, 20)
+            }
+        }
+        #expect(codes("other stream", 400) == [.severalStreams] && codes("unknown source", 400).first == .unknownSource)
+        #expect(Self.codes { $1.received.dropped = ["other stream": 9, "unknown source": 9] } == [])
+    }
+
+    @Test("Clipped sound is named by who makes it, and loud sound is not clipped")
+    func clipped() {
+        #expect(
+            Self.codes { $1.received.clipped = 200 } == [.peerClipped] && Self.codes { $1.received.clipped = 19 } == [])
+        let ours = Self.found { ($1.sent.clipped, $1.sent.source) = (50, "card") }
+        #expect(ours.map(\.code) == [.clipped] && ours[0].side == .ours)
+        #expect(Self.found { ($1.sent.clipped, $1.sent.source) = (50, "program") }.map(\.side) == [.bot])
+    }
+
+    @Test("Evidence of loss names the time in which it happened, and what was sent while nothing came")
+    func when() {
+        let found = Self.found { facts, media in
+            media.received.lost = 750
+            var timeline = CallTimeline(begins: 1_764_417_790_000)
+            var counters: [CallTimeline.Column: Int] = [:]
+            for second in 1...60 {
+                counters[.received, default: 0] += (11...25).contains(second) ? 0 : 50
+                counters[.lost, default: 0] += second == 26 ? 750 : 0
+                counters[.sent, default: 0] += 50
+                timeline.note(counters, at: second)
+            }
+            facts.timeline = timeline
+        }
+        #expect(found.map(\.code) == [.lossHere])
+        #expect(found[0].evidence.contains("nine in ten of that from 12:03:35 to 12:03:36"))
+        #expect(found[0].evidence.hasSuffix("from 12:03:20 to 12:03:35 no packet came, while 750 were sent"))
     }
 
     @Test("Silence is named by where it comes from; a muted microphone is not silent besides")

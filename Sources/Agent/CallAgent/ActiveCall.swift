@@ -17,6 +17,8 @@ struct ActiveCall {
     var journalKey: String?
     /// The record, while it waits for what the call's media counted; nil before its end, and once it is on its way to the disk.
     var waitingRecord: WaitingRecord?
+    /// What is noted for the record while the call runs.
+    var observation = CallObservation()
     /// A recording in mid-call is being opened.
     var opensRecording = false
     /// Wakes the session at its next deadline.

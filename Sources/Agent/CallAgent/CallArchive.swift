@@ -11,8 +11,10 @@ internal import VoiceActivity
 /// they are kept.
 struct CallArchive {
     private let journal: CallJournal?
+    private let application: String
 
     init(_ configuration: DeviceConfiguration, _ logger: Logger) {
+        application = configuration.account.appKey
         journal = configuration.device.callRecords.map {
             CallJournal(
                 path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
@@ -27,20 +29,44 @@ struct CallArchive {
         journal?.begin(invite: call.inviteID, peer: call.peer, direction: call.direction)
     }
 
+    /// Whether calls leave records.
+    var keepsRecords: Bool { journal != nil }
+
     /// Puts a call's record on disk. `done` is called when it is there, or cannot be.
     ///
     /// - Parameters:
+    ///   - observation: What was noted while the call ran.
     ///   - source: What was sent in the call, in one word.
     ///   - decidedBy: What has decided about the call; nil for outgoing calls.
     /// - Returns: False if no journal has the call; then `done` is not called.
     func end(
-        _ key: String?, _ waiting: ActiveCall.WaitingRecord, _ report: MediaReport?, source: String,
-        decidedBy: String?, done: @escaping @Sendable () -> Void
+        _ key: String?, _ waiting: ActiveCall.WaitingRecord, _ report: MediaReport?, _ observation: CallObservation,
+        source: String, decidedBy: String?, done: @escaping @Sendable () -> Void
     ) -> Bool {
         guard let journal, let key else { return false }
         let media = report.map { MediaFacts($0, source: source, at: waiting.end) }
-        journal.end(key, waiting.record, turns: waiting.turns, media: media, decidedBy: decidedBy, done: done)
+        journal.end(
+            key, waiting.record, turns: waiting.turns, media: media, timeline: observation.timeline,
+            moments: observation.moments.kept, decidedBy: decidedBy, done: done)
         return true
+    }
+
+    /// What the record of a call that runs would be now; nil if no journal has it.
+    func snapshot(of call: ActiveCall, _ report: MediaReport?) -> KeptCall? {
+        guard let key = call.journalKey else { return nil }
+        let (session, observation) = (call.session, call.observation)
+        var record = KeptCall(
+            call: key, application: application, isOver: false, began: observation.began,
+            invite: session.inviteID?.text, direction: session.direction.rawValue, peer: session.peer.text)
+        record.answeredAfter = observation.delay(of: .answered)
+        record.establishedAfter = observation.delay(of: .established)
+        record.setUpTime = observation.delay(of: .flowing)
+        let age = MonotonicClock.wallTime.unixMilliseconds - observation.began
+        record.duration = record.establishedAfter.map { max(0, age - $0) } ?? 0
+        record.media = report.map { MediaFacts($0, source: session.audio.source.word, at: MonotonicClock.now) }
+        (record.timeline, record.moments) = (observation.timeline, observation.moments.kept)
+        record.decidedBy = call.decidedBy
+        return record
     }
 
     /// Removes recordings and records that are older, or more, than are kept: now and every hour, until the task is cancelled. Nothing

@@ -77,7 +77,8 @@ public final class CallJournal: Sendable {
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be, or the disk takes too long.
     func end(
         _ key: String, _ record: CallRecord, turns: TurnSummary? = nil, media: MediaFacts? = nil,
-        decidedBy: String? = nil, done: @escaping @Sendable () -> Void
+        timeline: CallTimeline? = nil, moments: [CallMoment] = [], decidedBy: String? = nil,
+        done: @escaping @Sendable () -> Void
     ) {
         var entry = KeptCall(
             call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
@@ -96,6 +97,8 @@ public final class CallJournal: Sendable {
         entry.transferredTo = record.transferredTo?.text
         entry.turns = turns.map(KeptCall.Turns.init)
         entry.media = media
+        entry.timeline = timeline
+        entry.moments = moments.isEmpty ? nil : moments
         entry.decidedBy = decidedBy
         let ending = FirstOf(done)
         guard case .enqueued = queue.yield(.write(entry, done: { ending.happen() })) else {
@@ -292,6 +295,10 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var turns: Turns?
     /// What its media counted, if it had any.
     public var media: MediaFacts?
+    /// What its media counted second by second, if it had any.
+    public var timeline: CallTimeline?
+    /// What happened in it, and when; nil if nothing was noted.
+    public var moments: [CallMoment]?
     /// The rule of the answer table, or the key, that decided about a call that came in; nil if none did.
     public var decidedBy: String?
 
@@ -328,7 +335,8 @@ public struct KeptCall: Codable, Hashable, Sendable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case call, application, began, ended, invite, direction, peer, reason, cause, error, turns, media
+        case call, application, began, ended, invite, direction, peer, reason, cause, error, turns, media, timeline,
+            moments
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
         case establishedAfter = "established_ms"
@@ -366,14 +374,16 @@ public struct KeptCall: Codable, Hashable, Sendable {
 }
 
 extension KeptCall {
-    /// What a diagnosis knows of the call; nil while it runs.
+    /// What a diagnosis knows of the call; nil for a begin without an end, which says nothing yet.
     public var facts: CallFacts? {
-        guard isOver, let reason = reason.flatMap(CallEndReason.init),
+        // A call that runs has no reason.
+        guard let reason = isOver ? reason.flatMap(CallEndReason.init) : duration.map({ _ in CallEndReason.completed }),
             let direction = CallRecord.Direction(rawValue: direction)
         else { return nil }
         var facts = CallFacts(
             direction, peer: peer, reason: reason, endedBy: endedBy.flatMap(CallRecord.Ender.init) ?? .neither,
             duration: Int(duration ?? 0))
+        facts.isRunning = !isOver
         facts.cause = cause.flatMap(CallFailureCause.init)
         facts.error = error
         facts.hangUpCause = hangUpCause.flatMap(CallRecord.HangUpCause.init)
@@ -381,6 +391,8 @@ extension KeptCall {
         facts.establishedAfter = establishedAfter.map { Int($0) }
         facts.flowingAfter = setUpTime.map { Int($0) }
         facts.media = media
+        facts.timeline = timeline
+        facts.moments = moments ?? []
         if let turns, turns.answered > 0 { facts.slowResponse = turns.slowResponse }
         return facts
     }
@@ -391,13 +403,14 @@ extension KeptCall {
         return [call, invite ?? "", peer].contains { $0.lowercased().contains(wanted) }
     }
 
-    /// What went wrong in the call, the gravest first; nothing while it runs.
+    /// What went wrong in the call, the gravest first.
     public var findings: [Finding] { facts.map { CallDiagnosis($0).findings } ?? [] }
 
     /// What is said of a call that has ended and in which nothing was found.
     public var remarkWithoutFindings: String {
         switch (media, establishedAfter) {
         case (nil, .some): "This record has no figures of the call's media, so nothing can be said of its sound."
+        case _ where !isOver: "Nothing is wrong so far that this side can see."
         case (_, nil): "Nothing went wrong that this side can see: the call was never established."
         case (.some, .some): "Nothing went wrong that this side can see."
         }

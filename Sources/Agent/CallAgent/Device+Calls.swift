@@ -1,6 +1,8 @@
+internal import AudioKit
 internal import Call
 internal import CallBridging
 public import CallControl
+internal import CallDiagnosis
 internal import CallMedia
 internal import CallParticipation
 public import JSON
@@ -27,15 +29,19 @@ extension Device {
             case .media(let order): carryOut(order, of: id)
             case .engine(let order):
                 if let isOnHold = order.isOnHold { feed(bridges: .held(id, isOnHold)) }
+                calls[id]?.observation.note(order)
                 let report = calls[id]?.media.carryOut(order, with: &media)
                 if let report { feed(.engine(report), to: id) }
             case .participant(let order): carryOut(order, of: id)
             case .device(let order): carryOut(order, of: id)
             case .event(let event):
                 if event == .answered { note(.talking, of: id) }
+                calls[id]?.observation.note(event)
                 publish(DeviceEvent(event, of: id))
                 noteForBridges(event, of: id)
-            case .note(let note): log.write(note, about: calls.about(id))
+            case .note(let note):
+                calls[id]?.observation.note(note)
+                log.write(note, about: calls.about(id))
             }
         }
         let deadline = calls[id]?.session.nextDeadline
@@ -88,6 +94,8 @@ extension Device {
             let capture = media.nextCapture(number: share.media.nextCapture)
             let report = try calls[call.id]?.media.start(
                 plan, connection: connection, line: line, capturedIn: capture, on: engine)
+            calls[call.id]?.observation.begin(at: MonotonicClock.now)
+            observeCalls()
             if let report { feed(.engine(report), to: call.id) }
             if let capture, let stream = calls[call.id]?.session.runningStream, engine.isCaptured(stream) {
                 log.callIsCaptured(in: capture)
@@ -127,6 +135,7 @@ extension Device {
         let id = calls.id(of: name)
         log.write(event, about: id.map { calls.about($0) })
         guard let id else { return }
+        if case .fileFailed(_, let error) = event { calls[id]?.observation.add(.fileFailed, error.description) }
         if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
         if calls[id]?.session.runningStream == nil { keepWaitingRecord(of: id) }
         if case .announcementEnded(_, let path, let end) = event {

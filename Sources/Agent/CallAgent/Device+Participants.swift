@@ -34,6 +34,7 @@ extension Device {
 
     /// Handles what a participant asks or reports.
     func handle(_ input: CallParticipants.Input) {
+        if case .event(let event, _) = input, let id = event.call { calls[id]?.observation.note(event) }
         switch input {
         case .event(.noted(let notice, let id), let kind):
             log.write(notice, from: kind, about: id.map { calls.about($0) } ?? [:])

@@ -8,6 +8,7 @@ internal import MediaEngine
 public import Realtime
 public import SignalingClient
 internal import VoiceActivity
+internal import CallDiagnosis
 internal import Core
 public import Tracing
 
@@ -35,6 +36,8 @@ public actor Device {
     /// The programs, bots and ports that take part in calls.
     let participants: CallParticipants
     private var listeners: [Task<Void, Never>] = []
+    /// Takes the counters of calls each second; nil without calls.
+    private var observer: Task<Void, Never>?
     /// Whether old recordings and records are removed now and then.
     private var isTidied = false
     /// Whether the end of the device was requested, after which it does not connect.
@@ -244,6 +247,15 @@ public actor Device {
         return await engine.report(on: media)
     }
 
+    /// What the record of a call that has not ended would be now; nil if there is none of this name, or it is ending.
+    public func runningRecord(_ name: String) async -> KeptCall? {
+        guard let call = calls.inOrder.first(where: { $0.journalKey == name && $0.session.record == nil }) else {
+            return nil
+        }
+        let report = await mediaReport(on: call.session.id)
+        return archive.snapshot(of: calls[call.session.id] ?? call, report)
+    }
+
     /// Hangs up all calls, says goodbye to the service and stops. Calls' last events come before `events` ends.
     public func shutDown() async {
         isClosed = true
@@ -324,6 +336,7 @@ public actor Device {
 
     private func endCalls() async {
         drain.begin()
+        noteForRecords(.shutDown)
         for id in calls.ids { feed(.user(.hangUp(because: nil)), to: id) }
         await allCallsEnded(within: .milliseconds(600))
         for id in calls.ids { feed(.service(.event(.disconnected)), to: id) }
@@ -338,6 +351,7 @@ public actor Device {
         }
         for id in calls.ids { keepWaitingRecord(of: id) }
         await participants.finish()
+        observer?.cancel()
         for listener in listeners { listener.cancel() }
         await archive.close()
         await share.close()
@@ -348,6 +362,7 @@ public actor Device {
 
     func handle(_ event: SignalingEvent) {
         signaling.note(event)
+        noteForRecords(event)
         if let (invite, event) = event.aboutInvite { return feed(event, about: invite) }
         switch event {
         case .inviteReceived(let invite): receive(invite)
@@ -527,13 +542,58 @@ public actor Device {
         guard let call = calls[id], let waiting = call.waitingRecord else { return }
         calls[id]?.waitingRecord = nil
         let source = call.session.audio.source.word
+        var observation = call.observation
+        if let report = call.session.mediaReport { observation.note(report, at: waiting.end) }
         let isKept = archive.end(
-            call.journalKey, waiting, call.session.mediaReport, source: source, decidedBy: call.decidedBy
+            call.journalKey, waiting, call.session.mediaReport, observation, source: source, decidedBy: call.decidedBy
         ) {
             [weak self] in
             Task { await self?.feed(.device(.recordKept), to: id) }
         }
         if !isKept { feed(.device(.recordKept), to: id) }
+    }
+
+    // MARK: Counters by second
+
+    /// Has the counters of calls noted for their records each second, as long as there are calls with records.
+    func observeCalls() {
+        guard observer == nil, archive.keepsRecords else { return }
+        observer = Task { [weak self] in
+            while !Task.isCancelled {
+                try? await Task.sleep(for: .seconds(1))
+                guard await self?.noteCounters() == true else { return }
+            }
+        }
+    }
+
+    /// - Returns: Whether there are calls left.
+    private func noteCounters() async -> Bool {
+        let running = calls.inOrder.compactMap { call in call.session.runningStream.map { (call, $0) } }
+        let due = running.filter { $0.0.observation.isDue(at: MonotonicClock.now) }.map { ($0.0.session.id, $0.1) }
+        await withTaskGroup(of: (CallID, MediaReport?).self) { [engine] group in
+            for (id, stream) in due { group.addTask { (id, await engine.report(on: stream)) } }
+            for await (id, report) in group {
+                if let report, calls[id]?.waitingRecord == nil {
+                    calls[id]?.observation.note(report, at: MonotonicClock.now)
+                }
+            }
+        }
+        guard calls.inOrder.contains(where: { $0.session.runningStream != nil }) else {
+            observer = nil
+            return false
+        }
+        return true
+    }
+
+    /// Notes for the records of all calls that the connection to the service was lost, or is back.
+    private func noteForRecords(_ event: SignalingEvent) {
+        if case .reconnecting = event { noteForRecords(.serviceLost) }
+        if case .reconnected = event { noteForRecords(.serviceBack) }
+    }
+
+    /// Notes for the records of all calls that something happened.
+    func noteForRecords(_ kind: CallMoment.Kind) {
+        for call in calls.inOrder { calls[call.session.id]?.observation.add(kind) }
     }
 
     // MARK: The end of calls

@@ -28,10 +28,17 @@ public struct CallDiagnosis: Sendable {
         case .reordering: [.jitter]
         case .machineStalled: [.jitter, .lossHere, .reordering, .longDelay, .clockDrift, .diskSlow]
         case .peerVanished, .lossHere: [.peerSilent, .peerQuiet]
+        case .severalStreams: [.jitter, .lossHere, .reordering, .peerVanished, .clockDrift, .peerSilent, .peerQuiet]
+        case .unknownSource: [.peerVanished, .lossHere, .peerSilent, .peerQuiet]
+        case .onHold:
+            [.peerVanished, .nothingReceived, .peerSendsNoSound, .nothingSentArrives, .peerSilent, .peerQuiet]
+        case .programFailed, .programStuck: [.programSilent, .slowProgram]
+        case .fileFailed: [.diskSlow]
         case .muted: [.microphoneSilent, .microphoneQuiet]
-        case .setUpFailed, .nothingReceived, .nothingSentArrives, .peerSendsNoSound, .unknownSource, .noPackets,
+        case .setUpFailed, .nothingReceived, .nothingSentArrives, .peerSendsNoSound, .noPackets,
             .lossThere, .jitter, .longDelay, .slowMedia, .diskSlow, .cardGaps, .slowProgram, .connectionLost, .killed,
-            .clockDrift, .microphoneSilent, .microphoneQuiet, .peerSilent, .peerQuiet, .programSilent:
+            .clockDrift, .microphoneSilent, .microphoneQuiet, .peerSilent, .peerQuiet, .programSilent,
+            .peerClipped, .clipped, .serviceLost:
             []
         }
     }

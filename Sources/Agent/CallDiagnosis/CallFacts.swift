@@ -26,6 +26,12 @@ public struct CallFacts: Hashable, Sendable {
     public var duration: Int
     /// What its media counted; nil if there was none, or the record is older than that.
     public var media: MediaFacts?
+    /// The same second by second; nil likewise.
+    public var timeline: CallTimeline?
+    /// What happened in the call, and when.
+    public var moments: [CallMoment] = []
+    /// Whether it has not ended.
+    public var isRunning = false
     /// How soon a program or bot answered, of which 95 % of its answers were faster; nil without answers that were measured.
     public var slowResponse: Int?
 
@@ -44,6 +50,9 @@ public struct CallFacts: Hashable, Sendable {
     public var outcome: String {
         let call = direction == .incoming ? "The call from \(peer)" : "The call to \(peer)"
         let seconds = "\(Double(duration / 100) / 10) s"
+        if isRunning {
+            return establishedAfter == nil ? "\(call) is being set up." : "\(call) has lasted \(seconds) so far."
+        }
         switch (reason, endedBy) {
         case (.completed, .remote): return "\(call) lasted \(seconds); the other side hung up."
         case (.completed, .local): return "\(call) lasted \(seconds); this side hung up\(hangUpReason)."
@@ -65,12 +74,19 @@ public struct CallFacts: Hashable, Sendable {
         }
     }
 
+    /// The last moment of a kind.
+    func last(_ kind: CallMoment.Kind) -> CallMoment? { moments.last { $0.kind == kind } }
+
+    /// The first moment of a kind.
+    func first(_ kind: CallMoment.Kind) -> CallMoment? { moments.first { $0.kind == kind } }
+
     private var hangUpReason: String {
         switch hangUpCause {
         case .some(.program): " because the program or bot was done"
         case .playbackEnded: " because the file had been played"
         case .maximumDuration: " because the call had its longest duration (behaviour.max_call_seconds)"
-        case .request, nil: ""
+        case .request: " because its user, or a program that controls it, asked for that"
+        case nil: moments.contains { $0.kind == .shutDown } ? " because the device was being stopped" : ""
         }
     }
 }

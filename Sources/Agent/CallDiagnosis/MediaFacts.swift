@@ -40,6 +40,11 @@ public struct MediaFacts: Codable, Hashable, Sendable {
         recordGap = report.recordOverrunSamples / 48
     }
 
+    /// What a capture of a call's input says.
+    package init(_ replay: StreamReplay.Result) {
+        received = ReceivedFacts(replay)
+    }
+
     private enum CodingKeys: String, CodingKey {
         case card, frames
         case roundTrip = "round_trip_ms"
@@ -85,6 +90,8 @@ public struct SentFacts: Codable, Hashable, Sendable {
     public var source: String?
     /// The largest level in dBFS; −100 is silence, nil if the record does not have it.
     public var peak: Int?
+    /// Samples of 1,000 at full scale.
+    public var clipped = 0
 
     /// Nothing.
     public init() {}
@@ -95,6 +102,7 @@ public struct SentFacts: Codable, Hashable, Sendable {
         confirmations = report.peer.confirmingReports
         self.source = source
         peak = report.sent.wholePeak
+        clipped = report.sent.clippedPermille
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -103,6 +111,7 @@ public struct SentFacts: Codable, Hashable, Sendable {
         case lost = "remote_lost"
         case confirmations = "reports_on_us"
         case peak = "sent_peak_dbfs"
+        case clipped = "sent_clipped_permille"
     }
 
     /// Reads what any version may have written.
@@ -112,6 +121,7 @@ public struct SentFacts: Codable, Hashable, Sendable {
         confirmations = fields.value(.confirmations)
         source = fields.value(.source)
         peak = fields.value(.peak)
+        clipped = fields.count(.clipped)
     }
 }
 

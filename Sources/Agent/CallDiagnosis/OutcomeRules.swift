@@ -8,9 +8,49 @@ struct OutcomeRules {
 
     /// One at most.
     var findings: [Finding] {
-        if call.reason == .connectionLost { return [lost] }
+        let failures = [programFailed, fileFailed].compactMap(\.self)
+        guard failures.isEmpty else { return failures }
+        if call.reason == .connectionLost { return [serviceLost ?? lost] }
         if call.reason == .internalError { return [stopped] }
         return call.cause.map { [failed($0)] } ?? unnamed
+    }
+
+    private var programFailed: Finding? {
+        guard let failure = call.first(.programFailed) else { return nil }
+        return Finding(
+            .programFailed, .bot, "The program or bot that takes part in the call failed.",
+            because: (failure.text ?? "it reported no reason") + ", at \(CallTimeline.clock(failure.at))",
+            advice:
+                "Read its own log, and try it alone: `handset loopback bot`, or the command of behaviour.command in a shell."
+        )
+    }
+
+    private var fileFailed: Finding? {
+        guard let failure = call.first(.fileFailed) else { return nil }
+        return Finding(
+            .fileFailed, .ours, "A file that the call plays or records could not be used.",
+            because: (failure.text ?? "the record has no error") + ", at \(CallTimeline.clock(failure.at))",
+            advice:
+                "Check the disk's room (df), the file's folder and its permissions; behaviour.record_megabytes limits recordings."
+        )
+    }
+
+    /// The service was gone when the other side fell silent: it may have hung up, and that did not arrive.
+    private var serviceLost: Finding? {
+        guard let loss = call.last(.serviceLost), call.last(.serviceBack).map({ $0.at < loss.at }) ?? true else {
+            return nil
+        }
+        let quiet = call.media?.received.quiet.map {
+            "; nothing of the other side came for the last \(Figure.seconds($0))"
+        }
+        return Finding(
+            .serviceLost, .service,
+            "The connection to the signaling service was lost, so that neither side could hang up by it.",
+            because: "it was lost at \(CallTimeline.clock(loss.at)), and not established again before the end"
+                + (quiet ?? ""),
+            advice:
+                "Check whether the exchange or SIP server runs, and the network to it; its own log has the time of its end."
+        )
     }
 
     private var lost: Finding {

@@ -24,6 +24,8 @@ public struct ReceivedFacts: Codable, Hashable, Sendable {
     public var quiet: Int?
     /// The largest level in dBFS; −100 is silence, nil if the record does not have it.
     public var peak: Int?
+    /// Samples of 1,000 at full scale.
+    public var clipped = 0
     /// Whether digital silence alone came : samples that are all equal, over 5 s or more; nil if the record does not have it.
     public var isDigitalSilence: Bool?
     /// What became of the sound.
@@ -47,9 +49,22 @@ public struct ReceivedFacts: Codable, Hashable, Sendable {
         reports = peer.controlPacketsReceived
         quiet = report.newestArrival.map { max(0, Int($0.duration(to: now).milliseconds)) }
         peak = report.received.wholePeak
+        clipped = report.received.clippedPermille
         isDigitalSilence = report.received.isDigitalSilence(within: Self.noise)
         self.playout = PlayoutFacts(playout)
         clock = ClockFacts(peer.senderClock)
+    }
+
+    init(_ replay: StreamReplay.Result) {
+        let playout = replay.statistics
+        packets = playout.packetsReceived
+        (lost, late) = (playout.packetsLost, playout.packetsLate)
+        (reordered, discarded) = (playout.packetsReordered, playout.packetsDiscarded)
+        var sound = SoundTrace()
+        sound.note(replay.samples.span)
+        (peak, clipped) = (sound.wholePeak, sound.clippedPermille)
+        isDigitalSilence = sound.isDigitalSilence(within: Self.noise)
+        self.playout = PlayoutFacts(playout)
     }
 
     /// The noise of any microphone that works is larger than this number of steps, of 65,536. Silence in A-law is a step of 8 beside the
@@ -66,6 +81,7 @@ public struct ReceivedFacts: Codable, Hashable, Sendable {
         case packets = "received"
         case quiet = "quiet_ms"
         case peak = "received_peak_dbfs"
+        case clipped = "received_clipped_permille"
         case isDigitalSilence = "received_digital_silence"
     }
 
@@ -76,7 +92,7 @@ public struct ReceivedFacts: Codable, Hashable, Sendable {
         (reordered, discarded) = (fields.count(.reordered), fields.count(.discarded))
         (malformed, reports) = (fields.count(.malformed), fields.count(.reports))
         dropped = fields.value(.dropped) ?? [:]
-        (quiet, peak) = (fields.value(.quiet), fields.value(.peak))
+        (quiet, peak, clipped) = (fields.value(.quiet), fields.value(.peak), fields.count(.clipped))
         isDigitalSilence = fields.value(.isDigitalSilence)
         playout = try PlayoutFacts(from: decoder)
         clock = try? ClockFacts(from: decoder)
@@ -95,6 +111,7 @@ public struct ReceivedFacts: Codable, Hashable, Sendable {
         try fields.encode(reports, forKey: .reports)
         try fields.encodeIfPresent(quiet, forKey: .quiet)
         try fields.encodeIfPresent(peak, forKey: .peak)
+        try fields.encode(clipped, forKey: .clipped)
         try fields.encodeIfPresent(isDigitalSilence, forKey: .isDigitalSilence)
         try playout.encode(to: encoder)
         try clock?.encode(to: encoder)

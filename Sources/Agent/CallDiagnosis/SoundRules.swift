@@ -24,9 +24,10 @@ struct SoundRules {
     /// The gravest first, with those that are effects of others.
     var findings: [Finding] {
         [
-            nothingReceived, nothingSentArrives, slowMedia, otherKeysInPart, wrongFormat, wrongPayloadTypeInPart,
-            wrongClockRate, vanished, lossHere, lossThere, jitter, reordering, delay, drift, machine, disk, muted,
-            cardGaps, microphone, quietPeer, slowProgram, silentProgram,
+            onHold, nothingReceived, nothingSentArrives, slowMedia, otherKeysInPart, otherSourceInPart, otherStreams,
+            wrongFormat, wrongPayloadTypeInPart, wrongClockRate, vanished, lossHere, lossThere, jitter, reordering,
+            delay, drift, machine, disk, muted,
+            cardGaps, microphone, quietPeer, clippedPeer, clipped, slowProgram, silentProgram, stuckProgram,
         ].compactMap(\.self)
     }
 
@@ -101,13 +102,20 @@ struct SoundRules {
     }
 
     private var slowMedia: Finding? {
-        guard let answered = call.answeredAfter, let flowing = call.flowingAfter, flowing - answered >= 3_000 else {
+        guard let answered = call.answeredAfter, let established = call.establishedAfter, received.packets > 0 else {
             return nil
         }
+        // Media flows both ways as the other side's reports confirm, which some never send, and others after five seconds: only what
+        // this side has seen counts.
+        let first = call.first(.firstPacket).flatMap { first in
+            call.first(.established).map { Int(clamping: first.at - $0.at) }
+        }
+        let wait = established - answered + max(0, first ?? 0)
+        guard wait >= 3_000 else { return nil }
         return Finding(
-            .slowMedia, .path, "Both sides received each other's sound late.",
-            because:
-                "answered after \(Figure.seconds(answered)), media in both directions after \(Figure.seconds(flowing))",
+            .slowMedia, .path, "The other side's sound came late.",
+            because: "the path and keys took \(Figure.seconds(established - answered)) from the answer on"
+                + (first.map { ", and the first packet came \(Figure.seconds(max(0, $0))) later" } ?? ""),
             advice:
                 "Packets of the set-up are lost, or ICE tries addresses that do not answer first: read the candidates in a debug log."
         )
@@ -122,6 +130,61 @@ struct SoundRules {
             "A part of the other side's packets is protected with other keys, or was changed on the path.",
             because: Figure.rejected(count, "unauthenticated", accepted: received.packets),
             advice: "Check whether two programs send for it, or whether it changed its keys without notice.")
+    }
+
+    private var otherSourceInPart: Finding? {
+        guard received.packets > 0, let count = received.dropped["unknown source"], count >= 10,
+            isAudibleBesideAccepted(count)
+        else { return nil }
+        return Finding(
+            .unknownSource, .path,
+            "A part of the packets came from another address than the other side named, or than it had.",
+            because: Figure.rejected(count, "from an unknown source", accepted: received.packets) + when(.dropped),
+            advice:
+                "It changed its address or port during the call without notice, as behind a NAT that forgets it: use ICE, or the "
+                + "server's media relay; or another program sends to this port.")
+    }
+
+    private var otherStreams: Finding? {
+        guard received.packets > 0, let count = received.dropped["other stream"], count >= 10,
+            isAudibleBesideAccepted(count)
+        else { return nil }
+        return Finding(
+            .severalStreams, .peer,
+            "The other side sent more than one stream, or kept changing its stream's name (SSRC).",
+            because: "\(count) packets were of another stream than the one that was heard, \(received.packets) accepted"
+                + when(.dropped),
+            advice:
+                "Check whether two programs send for it, or a gateway renames its packets; a sender keeps one SSRC (RFC 3550)."
+        )
+    }
+
+    /// On hold for less, in milliseconds, is no finding.
+    private static let shortestHold = 3_000
+
+    private var onHold: Finding? {
+        var (total, since): (Int64, CallMoment?) = (0, nil)
+        var spans: [String] = []
+        for moment in call.moments where moment.kind == .direction {
+            if let begin = since {
+                total += moment.at - begin.at
+                spans.append("\(CallTimeline.clock(begin.at)) to \(CallTimeline.clock(moment.at))")
+            }
+            since = moment.text == "sendrecv" ? nil : moment
+        }
+        if let begin = since {
+            let end = (call.first(.established)?.at ?? begin.at) + Int64(call.duration)
+            total += max(0, end - begin.at)
+            spans.append("\(CallTimeline.clock(begin.at)) to the end")
+        }
+        guard total >= Self.shortestHold else { return nil }
+        return Finding(
+            .onHold, .peer, "The other side put the call on hold, or wanted sound in one direction only.",
+            because: "it said so by signaling, from " + spans.prefix(3).joined(separator: ", ")
+                + (spans.count > 3 ? ", and \(spans.count - 3) times more" : ""),
+            advice:
+                "If no person did that, look at what its server or PBX sends (a=sendonly, a=inactive) after a transfer or on a timer."
+        )
     }
 
     private var wrongFormat: Finding? {
@@ -182,8 +245,12 @@ struct SoundRules {
             return nil
         }
         return Finding(
-            .peerVanished, .unclear, "Nothing came from the other side before the end of the call.",
-            because: "the last packet came \(Figure.seconds(quiet)) before the end",
+            .peerVanished, .unclear,
+            call.isRunning
+                ? "Nothing comes from the other side any more."
+                : "Nothing came from the other side before the end of the call.",
+            because: "the last packet came \(Figure.seconds(quiet)) \(call.isRunning ? "ago" : "before the end")"
+                + silenceAtEnd,
             advice:
                 "It vanished, or was on hold; if people report that the sound broke off, check its network, and NATs that forget UDP."
         )
@@ -197,7 +264,7 @@ struct SoundRules {
         return Finding(
             .lossHere, .pathHere, "Packets to this device were lost.",
             because: Figure.share(received.lost, of: received.expected, "packets lost")
-                + ", \(concealed) of the sound concealed",
+                + ", \(concealed) of the sound concealed" + when(.lost) + pause,
             advice:
                 "Check this device's network, first Wi-Fi and the upstream of the other side; media.opus.fec and retransmission "
                 + "help against a little loss.")
@@ -208,7 +275,8 @@ struct SoundRules {
         else { return nil }
         return Finding(
             .lossThere, .pathThere, "Packets from this device were lost.",
-            because: "the other side reports " + Figure.share(sent.lost, of: sent.packets, "packets lost"),
+            because: "the other side reports " + Figure.share(sent.lost, of: sent.packets, "packets lost")
+                + when(.remoteLost),
             advice:
                 "Check this device's upstream and the other side's network; a lower media.opus.bitrate_bps helps where a link is full."
         )
@@ -220,6 +288,7 @@ struct SoundRules {
         return Finding(
             .jitter, .pathHere, "Packets came too late to be played.",
             because: ofReceived(unplayed, "packets late or without room")
+                + when(.unplayed)
                 + "; they waited \(received.playout.buffered) ms on average, 95 % less than \(received.playout.bufferedMost) ms",
             advice:
                 "The network delays packets by very different times, as full links and Wi-Fi do; media.jitter.max_delay_ms allows more."
@@ -230,7 +299,7 @@ struct SoundRules {
         guard received.packets > 0, received.reordered * 20 >= received.packets else { return nil }
         return Finding(
             .reordering, .pathHere, "Packets to this device overtook each other.",
-            because: ofReceived(received.reordered, "packets came out of order"),
+            because: ofReceived(received.reordered, "packets came out of order") + when(.reordered),
             advice:
                 "Several links share the packets, as with some routers and VPNs; it costs delay, and no sound while it is small."
         )
@@ -255,7 +324,7 @@ struct SoundRules {
         guard media.skipped >= 5, media.skipped * 200 >= frames else { return nil }
         return Finding(
             .machineStalled, .ours, "This machine did not run the call in time.",
-            because: "\(media.skipped) of \(frames) frames skipped",
+            because: "\(media.skipped) of \(frames) frames skipped" + when(.skipped),
             advice:
                 "Give the device real-time priority (media.realtime_priority), or the machine less other work; virtual machines stall "
                 + "when their host is full.")
@@ -273,7 +342,8 @@ struct SoundRules {
         guard let card = media.card, card.captureGap + card.playGap >= 100 else { return nil }
         return Finding(
             .cardGaps, .ours, "During the call the sound card had no sound, or did not take sound, in time.",
-            because: "\(card.captureGap) ms of the microphone missing, \(card.playGap) ms of the loudspeaker not taken",
+            because: "\(card.captureGap) ms of the microphone missing, \(card.playGap) ms of the loudspeaker not taken"
+                + when(.cardGap),
             advice:
                 "Give the device real-time priority, and the card a longer period or another USB port; docs/sound.md has the steps."
         )
@@ -327,6 +397,39 @@ struct SoundRules {
         )
     }
 
+    /// Of sound that is not clipped, fewer samples of 1,000 are at full scale.
+    private static let clippedShare = 20
+
+    private var clippedPeer: Finding? {
+        guard received.packets >= 10, received.clipped >= Self.clippedShare else { return nil }
+        return Finding(
+            .peerClipped, .peer, "The other side's sound is clipped: it is far too loud where it is recorded.",
+            because: "\(received.clipped) of 1,000 samples are at full scale",
+            advice: "Turn its microphone down, or the gain of a gateway on the path.")
+    }
+
+    private var clipped: Finding? {
+        guard sent.packets >= 10, sent.clipped >= Self.clippedShare else { return nil }
+        let side: Finding.Side = sent.source == "program" ? .bot : sent.source == "echo" ? .peer : .ours
+        return Finding(
+            .clipped, side, "The sound that was sent is clipped: it is far too loud at its source.",
+            because:
+                "\(sent.clipped) of 1,000 samples of what was sent are at full scale (\(sent.source ?? "unknown source"))",
+            advice:
+                "Turn the microphone down (`alsamixer -V capture`, audio.microphone_db), or have the program or file give less."
+        )
+    }
+
+    private var stuckProgram: Finding? {
+        guard let moment = call.first(.programBehind) else { return nil }
+        return Finding(
+            .programStuck, .bot, "The program or bot did not take the caller's sound in time.",
+            because: "it was behind from \(CallTimeline.clock(moment.at)) on",
+            advice:
+                "It hangs, or needs more time than the sound lasts: read its own log, and try it alone with `handset loopback bot`."
+        )
+    }
+
     private var silentProgram: Finding? {
         guard sent.source == "program", let peak = inaudiblePeakSent else { return nil }
         return Finding(
@@ -350,6 +453,28 @@ struct SoundRules {
     private var inaudiblePeakSent: Int? {
         guard call.duration >= Self.shortestSilence, let peak = sent.peak, peak <= Self.inaudible else { return nil }
         return peak
+    }
+
+    /// When most of what a column counts happened; nothing if that was throughout the call.
+    private func when(_ column: CallTimeline.Column) -> String { call.timeline?.when(column) ?? "" }
+
+    /// The longest time in which nothing came, and what was sent meanwhile.
+    private var pause: String {
+        guard let timeline = call.timeline, let span = timeline.longestPause, timeline.length(span) >= 2_000 else {
+            return ""
+        }
+        return "; \(timeline.words(span)) no packet came, while \(timeline.sum(.sent, in: span)) were sent"
+    }
+
+    /// What was sent since the last packet came.
+    private var silenceAtEnd: String {
+        guard let timeline = call.timeline, let last = timeline[.received].lastIndex(where: { $0 > 0 }),
+            last + 1 < timeline.count
+        else { return "" }
+        let rest = last + 1..<timeline.count
+        return
+            ", at \(CallTimeline.clock(timeline.time(ofRow: last + 1))); since then \(timeline.sum(.sent, in: rest)) were sent, and "
+            + "\(timeline.sum(.reports, in: rest)) RTCP packets came"
     }
 
     private func isAudibleBesideAccepted(_ count: Int) -> Bool {

@@ -8,7 +8,7 @@ internal import JSON
 internal import Playout
 internal import Synchronization
 
-/// Reads the records of calls that ended.
+/// Reads the records of calls that ended, and by its name what would be in that of a call that runs.
 ///
 /// A request reads the files of `device.call_records` whole, 20 MiB an account at most, on one thread for all requests: however many
 /// clients ask, the file of one account is in memory. Only the records that may be in the answer are parsed.
@@ -19,11 +19,13 @@ struct CallHistory: Sendable {
     private static let thread = BlockingThreads(name: "history", most: 1)
     private static let bound = RequestBound(most: mostWaiting)
 
+    private let targets: [ControlTargets.Target]
     /// The files of the accounts that are meant, by the names of those.
     private let files: [(account: String?, path: String)]
 
     /// - Throws: ``ControlFault`` if none of them keeps records.
     init(_ targets: ControlTargets) throws(ControlFault) {
+        self.targets = targets.targets
         files = targets.meant.compactMap { member in
             member.configuration.device.callRecords.map { (member.name, $0) }
         }
@@ -35,6 +37,7 @@ struct CallHistory: Sendable {
 
     /// The answer to a request.
     func answer(_ query: ControlHistoryQuery) async throws(ControlFault) -> ControlReply {
+        if let name = query.record, let running = await running(name) { return running }
         try Self.bound.enter()
         defer { Self.bound.leave() }
         let files = files
@@ -42,6 +45,19 @@ struct CallHistory: Sendable {
             if let name = query.record { return try Self.answer(name, in: files) }
             return try Self.answer(query, in: files)
         }
+    }
+
+    /// What would be in the record of a call that runs.
+    private func running(_ name: String) async -> ControlReply? {
+        for target in targets {
+            guard let call = await target.device.runningRecord(name),
+                let record = ControlRecord(whole: call, of: target.name)
+            else { continue }
+            var reply = ControlReply()
+            reply.history = [record]
+            return reply
+        }
+        return nil
     }
 
     /// The records of an account.
@@ -65,9 +81,9 @@ struct CallHistory: Sendable {
         for file in files {
             let source = try Source(path: file.path, account: file.account)
             guard let entry = source.index.entries.last(where: { $0.call == name }),
-                let call = source.index.record(of: entry), var record = ControlRecord(call, of: source.account)
+                let call = source.index.record(of: entry),
+                let record = ControlRecord(whole: call, of: source.account)
             else { continue }
-            record.media = call.media.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
             var reply = ControlReply()
             reply.history = [record]
             return reply
@@ -141,12 +157,19 @@ extension ControlHistoryQuery.Position {
 }
 
 extension ControlRecord {
+    /// A record with the figures of its media.
+    fileprivate init?(whole call: KeptCall, of account: String?) {
+        self.init(call, of: account)
+        media = call.media.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
+    }
+
     /// A record as clients receive it, without the figures of its media; nil if the call has not ended.
     init?(_ call: KeptCall, of account: String?) {
         guard let facts = call.facts else { return nil }
         self.init(
             record: call.call, peer: call.peer, isIncoming: facts.direction == .incoming,
-            reason: facts.reason.rawValue, endedBy: facts.endedBy.rawValue, outcome: facts.outcome)
+            reason: facts.isRunning ? "running" : facts.reason.rawValue, endedBy: facts.endedBy.rawValue,
+            outcome: facts.outcome)
         self.account = account
         invite = call.invite
         began = call.began

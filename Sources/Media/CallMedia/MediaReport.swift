@@ -94,6 +94,8 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     public private(set) var samples = 0
     private var lowest = Int(Int16.max)
     private var highest = Int(Int16.min)
+    /// Samples at full scale, as far as they were looked at.
+    private var fullScale = 0
     /// The current window of 0.5 s: its samples, and the largest magnitude in it and in the one before.
     private var windowSamples = 0
     private var windowPeak = 0
@@ -112,6 +114,9 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     /// The largest magnitude of the last 0.5 to 1 s in dBFS: 0 is full scale, −100 silence.
     public var recentPeakDBFS: Double { Self.decibels(max(windowPeak, previousPeak)) }
 
+    /// Samples of 1,000 that are at full scale, or within 0.2 dB of it: many are there where sound was clipped.
+    public var clippedPermille: Int { samples == 0 ? 0 : fullScale * 4 * 1_000 / samples }
+
     /// The largest distance of two samples, 0…65 535. A constant offset has none.
     public var spread: Int { samples == 0 ? 0 : highest - lowest }
 
@@ -128,6 +133,7 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
         }
         lowest = min(lowest, low)
         highest = max(highest, high)
+        if high >= Self.loudest || low <= -Self.loudest { countFullScale(frame) }
         advance(frame.count, peak: max(high, -low))
     }
 
@@ -136,7 +142,23 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     mutating func note(_ other: SoundTrace) {
         lowest = min(lowest, other.lowest)
         highest = max(highest, other.highest)
+        fullScale &+= other.fullScale
         advance(other.samples, peak: max(other.windowPeak, other.previousPeak))
+    }
+
+    /// Loud frames alone are counted.
+    @_noAllocation @_noLocks
+    private mutating func countFullScale(_ frame: Span<Int16>) {
+        var index = 0
+        while index < frame.count {
+            if abs(Int(frame[index])) >= Self.loudest { fullScale &+= 1 }
+            index &+= 4
+        }
+    }
+
+    /// The largest sample of µ-law is 32,124.
+    private static var loudest: Int {
+        @_noAllocation @_noLocks get { 32_000 }
     }
 
     @_noAllocation @_noLocks

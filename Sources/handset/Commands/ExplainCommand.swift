@@ -10,14 +10,15 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain", abstract: "Say what went wrong in a call, and whose fault it looks like.",
         discussion: """
             It reads the records that a device keeps of its calls (device.call_records), and says of one how it ended, what went \
-            wrong, the figures that say so, and what to try. Where the figures leave open whose fault it is, it says so. The \
-            device may be running. docs/explain.md lists all that it can find.
+            wrong and when, the figures that say so, and what to try. Where the figures leave open whose fault it is, it says so. \
+            The device may be running: of a call that runs, it asks the device by its control socket. CALL may also be a file that \
+            `handset run --capture` has written. docs/explain.md lists all that it can find.
             """)
 
     @Argument(
         help:
-            "The call: a part of its name in the records, of its invite, or of the other side's name. The last one if none is given."
-    )
+            "The call: a part of its name in the records, of its invite, or of the other side's name. The last one that ended if none is given. Or a capture: a path with a slash, or one that ends in .pcap.",
+        completion: .file())
     var call: String?
 
     @Option(help: "The device's configuration file, which names the records.", completion: .file())
@@ -36,6 +37,13 @@ struct ExplainCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        if let call, Self.isCapture(call) {
+            guard config == nil, records == nil, account == nil, !list else {
+                throw ValidationError(
+                    "A capture is explained by itself, without --config, --records, --account and --list.")
+            }
+            return
+        }
         guard (config == nil) != (records == nil) else { throw ValidationError("Give either --config or --records.") }
         if list, call != nil { throw ValidationError("--list is for all calls, without CALL.") }
         if account != nil, config == nil { throw ValidationError("--account is for --config.") }
@@ -44,19 +52,31 @@ struct ExplainCommand: ParsableCommand {
     /// Calls that `--list` shows.
     private static let listed = 50
 
+    /// Whether an argument is the path of a capture.
+    private static func isCapture(_ call: String) -> Bool { call.contains("/") || call.hasSuffix(".pcap") }
+
     func run() throws {
+        if let call, Self.isCapture(call) { return show(try CallExplanation(capture: call)) }
         let calls = try Self.calls(in: try path())
         if list {
             for call in calls.suffix(Self.listed).reversed() {
                 Terminal.print(json ? Self.object(call) : Self.line(call))
             }
         } else {
-            let found = try Self.find(call, in: calls)
-            Terminal.print(json ? Self.object(found) : Self.text(found))
+            show(try Self.explanation(try Self.find(call, in: calls), config: config))
         }
     }
 
-    /// What is known of a call that ended, as text and as a JSON object.
+    private func show(_ explanation: CallExplanation) {
+        Terminal.print(json ? explanation.object : explanation.text)
+    }
+
+    private static func explanation(_ call: KeptCall, config: String?) throws -> CallExplanation {
+        guard !call.isOver else { return CallExplanation(call) }
+        return try CallExplanation(running: call, at: try ControlPlace(socket: nil, config: config).path())
+    }
+
+    /// What is known of a call, as text and as a JSON object.
     ///
     /// - Parameters:
     ///   - call: A part of its name, of its invite, or of the other side's name; nil for the last one.
@@ -69,7 +89,8 @@ struct ExplainCommand: ParsableCommand {
                 .configuration, "records of calls are found by the device's configuration; give --config")
         }
         let found = try find(call, in: try calls(in: try path(config: config, account: account)))
-        return (text(found), object(found))
+        let explanation = try explanation(found, config: config)
+        return (explanation.text, explanation.object)
     }
 
     private func path() throws -> String {
@@ -79,11 +100,11 @@ struct ExplainCommand: ParsableCommand {
     }
 
     private static func calls(in path: String) throws -> [KeptCall] {
-        let calls = try CallJournal.records(in: path).filter { $0.facts != nil }
+        let calls = try CallJournal.records(in: path)
         guard !calls.isEmpty else {
             throw CommandFailure(
                 .configuration,
-                "there is no record of a call that has ended in \(path); has the device had one since "
+                "there is no record of a call in \(path); has the device had one since "
                     + "device.call_records names this file?")
         }
         return calls
@@ -102,7 +123,7 @@ struct ExplainCommand: ParsableCommand {
     }
 
     private static func find(_ call: String?, in calls: [KeptCall]) throws -> KeptCall {
-        guard let call else { return calls[calls.count - 1] }
+        guard let call else { return calls.last(where: \.isOver) ?? calls[calls.count - 1] }
         let found = calls.last { $0.matches(call) }
         guard let found else {
             throw CommandFailure(.failed, "there is no record of a call with \"\(call)\"; --list shows the last ones.")
@@ -112,41 +133,16 @@ struct ExplainCommand: ParsableCommand {
 
     // MARK: - Words
 
-    private static func findings(_ call: KeptCall) -> [Finding] { call.findings }
-
-    /// What is printed of one call.
-    static func text(_ call: KeptCall) -> String {
-        let findings = findings(call)
-        var lines = ["\(time(call)) \(call.facts?.outcome ?? "")"]
-        if let decidedBy = call.decidedBy { lines.append("Decided by \(decidedBy).") }
-        for finding in findings { lines += [""] + FindingText(finding).lines }
-        if findings.isEmpty { lines += ["", call.remarkWithoutFindings] }
-        return lines.joined(separator: "\n")
-    }
-
-    private static func line(_ call: KeptCall) -> String {
-        let codes = findings(call).map(\.code.rawValue).joined(separator: ", ")
-        return "\(time(call)) \(call.call.prefix(8)) \(call.direction) \(call.peer): \(call.reason ?? "")"
-            + (codes.isEmpty ? "" : " (\(codes))")
-    }
-
-    private static func time(_ call: KeptCall) -> String {
-        (call.began ?? call.ended).map { WallClock(unixMilliseconds: $0).rfc3339 } ?? "?"
-    }
+    /// What is printed of one call that ended.
+    static func text(_ call: KeptCall) -> String { CallExplanation(call).text }
 
     /// The same in JSON.
-    static func object(_ call: KeptCall) -> String {
-        var object = JSONObjectText()
-        object.add("call", call.call)
-        object.add("invite", call.invite)
-        object.add("time", time(call))
-        object.add("direction", call.direction)
-        object.add("peer", call.peer)
-        object.add("reason", call.reason)
-        object.add("decided_by", call.decidedBy)
-        object.add("outcome", call.facts?.outcome)
-        object.add("has_media", call.media != nil)
-        object.add("findings", objects: findings(call).map { FindingText($0).object })
-        return object.text
+    static func object(_ call: KeptCall) -> String { CallExplanation(call).object }
+
+    private static func line(_ call: KeptCall) -> String {
+        let codes = call.findings.map(\.code.rawValue).joined(separator: ", ")
+        return
+            "\(CallExplanation.time(call.began ?? call.ended)) \(call.call.prefix(8)) \(call.direction) \(call.peer): \(call.isOver ? call.reason ?? "" : "running")"
+            + (codes.isEmpty ? "" : " (\(codes))")
     }
 }

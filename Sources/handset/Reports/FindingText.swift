@@ -1,4 +1,5 @@
 internal import CallDiagnosis
+internal import ControlWire
 internal import DeviceDiagnosis
 
 /// A finding about a call or a device, to read and to parse.
@@ -14,6 +15,15 @@ struct FindingText {
         side = finding.side
         text = finding.text
         evidence = finding.evidence
+        advice = finding.advice
+    }
+
+    /// - Parameter finding: Of a running device.
+    init(_ finding: ControlFinding) {
+        code = finding.code
+        side = Finding.Side(rawValue: finding.side) ?? .unclear
+        text = finding.text
+        evidence = finding.because
         advice = finding.advice
     }
 
