@@ -97,16 +97,23 @@ static void watch(struct device *device, int operation, uint32_t events) {
     }
 }
 
+// Whether the other exchange is asked at once: this one was not there, or is a standby (docs/standby.md).
+static bool asks_other(struct device *device, bool was_refused) {
+    if (fleet.ports[1] == 0 || device->tried_one || !was_refused) return device->tried_one = false;
+    device->port = device->port == fleet.ports[0] ? fleet.ports[1] : fleet.ports[0];
+    return device->tried_one = true;
+}
+
 // The connection is gone, or there was none. The next try comes after a wait as docs/protocol.md has it: evenly from 0
 // up to as long as the device has been away, and longer for an exchange that took attempts up in vain.
-static void lose(struct device *device) {
+static void lose_at(struct device *device, bool is_standby) {
+    bool was_refused = is_standby || device->state == DEVICE_CONNECTING;
     double now = now_seconds();
     bool was_ready = device->state == DEVICE_READY;
     if (was_ready) {
         fleet.losses++;
         device->was_lost = true;
         device->lost_at = now;
-        traffic_lost(device);
     }
     bool is_burden = device->state != DEVICE_CONNECTING;
     if (was_ready && now - device->ready_at >= 10) {
@@ -121,8 +128,24 @@ static void lose(struct device *device) {
     double bound = 0.5 * (double)(1u << (device->burdens < 6 ? device->burdens : 6));
     if (bound < now - device->lost_at) bound = now - device->lost_at;
     device->due = now + (bound < 30 ? bound : 30) * drand48();
-    if (is_burden) device->burdens++;
+    if (is_burden && !is_standby) device->burdens++;
+    if (asks_other(device, was_refused)) device->due = now;
     enter(device, DEVICE_WAITING);
+}
+
+static void lose(struct device *device) { lose_at(device, false); }
+
+// The exchange asks it to connect elsewhere (CONN-12): an idle device may close its connection and go there at once.
+static void move(struct device *device, const char *message) {
+    char url[128];
+    unsigned port;
+    if (json_text(message, "websocket_url", url, sizeof url)) {
+        const char *colon = strrchr(url, ':');
+        if (colon != NULL && sscanf(colon, ":%u", &port) == 1) device->port = (uint16_t)port;
+    }
+    fleet.moved++;
+    lose(device);
+    device->due = 0;
 }
 
 void device_connect(struct device *device) {
@@ -139,7 +162,7 @@ void device_connect(struct device *device) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002u + (uint32_t)(index % 8))};
     if (bind(device->socket, (struct sockaddr *)&address, sizeof address) != 0) perror("devices: bind");
     address = (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(fleet.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_port = htons(device->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     enter(device, DEVICE_CONNECTING);
     watch(device, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
     if (connect(device->socket, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS) {
@@ -195,7 +218,28 @@ void device_request(struct device *device, int id, const char *format, ...) {
         exit(1);
     }
     text[length++] = '}';
-    send_frame(device, 1, text, (size_t)length);
+    text[length] = 0;
+    free(device->unanswered[id]);
+    device->unanswered[id] = id > ID_REGISTER ? or_die(strdup(text)) : NULL;
+    // One that is not connected sends it when it is again.
+    if (device->state >= DEVICE_STARTING) send_frame(device, 1, text, (size_t)length);
+}
+
+static void answered(struct device *device, size_t id) {
+    if (id >= ID_COUNT) return;
+    free(device->unanswered[id]);
+    device->unanswered[id] = NULL;
+}
+
+static void be_ready(struct device *device) {
+    device->tried_one = false;
+    enter(device, DEVICE_READY);
+    for (int id = ID_INVITE; id < ID_COUNT && device->state == DEVICE_READY; id++) {
+        const char *text = device->unanswered[id];
+        if (text == NULL) continue;
+        fleet.repeated++;
+        send_frame(device, 1, text, strlen(text));
+    }
 }
 
 // MARK: - Logging in
@@ -206,7 +250,7 @@ static void upgrade(struct device *device) {
         text, sizeof text,
         "GET /v1/rtc HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        fleet.port);
+        device->port);
     enter(device, DEVICE_UPGRADING);
     append(&device->out, text, (size_t)length);
     flush(device);
@@ -236,7 +280,7 @@ static void started(struct device *device, const char *message) {
         device->was_lost = false;
     }
     if (device->was_resumed) {
-        enter(device, DEVICE_READY);
+        be_ready(device);
         return;
     }
     json_number(message, "sequence", &device->sequence);
@@ -257,7 +301,9 @@ static void take_message(struct device *device, const char *message) {
         // The event's own type stands behind its data, in which there are others.
         const char *rest = message, *last = NULL;
         while ((rest = strstr(rest, "\"type\":")) != NULL) last = rest++;
-        if (last != NULL && json_text(last, "type", type, sizeof type)) traffic_event(device, type, message);
+        if (last == NULL || !json_text(last, "type", type, sizeof type)) return;
+        if (strcmp(type, "moveRequested") == 0) move(device, message);
+        else traffic_event(device, type, message);
         return;
     }
     bool is_refusal = strstr(message, "\"error\":") != NULL;
@@ -277,9 +323,11 @@ static void take_message(struct device *device, const char *message) {
         break;
     case ID_REGISTER:
         if (is_refusal) lose(device);
-        else enter(device, DEVICE_READY);
+        else be_ready(device);
         break;
-    default: traffic_answer(device, (int)id, is_refusal, message);
+    default:
+        answered(device, id);
+        traffic_answer(device, (int)id, is_refusal, message);
     }
 }
 
@@ -318,10 +366,8 @@ static void take_upgrade(struct device *device) {
     if (device->in.count < 12 || memcmp(device->in.data, "HTTP/1.1 101", 12) != 0) {
         // A standby's refusal costs it nothing (docs/standby.md).
         bool is_standby = memmem(device->in.data, device->in.count, "\"standby\"", 9) != NULL;
-        unsigned burdens = device->burdens;
         if (!is_standby) fprintf(stderr, "devices: no WebSocket: %.*s\n", 12, device->in.data);
-        lose(device);
-        if (is_standby) device->burdens = burdens;
+        lose_at(device, is_standby);
         return;
     }
     consume(&device->in, (size_t)(end + 4 - device->in.data));

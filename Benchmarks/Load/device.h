@@ -17,6 +17,9 @@ enum device_state {
     DEVICE_READY,
 };
 
+// Ids of requests.
+enum { ID_START = 1, ID_REGISTER, ID_INVITE, ID_ACCEPT, ID_END, ID_COUNT };
+
 struct bytes {
     char *data;
     size_t count, capacity;
@@ -35,6 +38,10 @@ struct device {
     double lost_at;      // Since when it has no session.
     double due;          // When it tries again.
     double ready_at;     // When it was last ready.
+    uint16_t port;       // Where it connects.
+    bool tried_one;      // One of two exchanges has refused it in this round.
+    // Requests without an answer, by their ids: they are repeated after a lost connection, as docs/protocol.md has it.
+    char *unanswered[ID_COUNT];
     struct bytes in;     // What came and is not whole.
     struct bytes out;    // What the socket did not take.
     // The invite under way, of a caller: when it was to be sent, and which one of its calls it is.
@@ -47,9 +54,9 @@ struct fleet {
     struct device *devices;
     size_t count;
     int epoll;
-    uint16_t port;
+    uint16_t ports[2];     // The exchanges; the second is 0 if there is one alone.
     size_t ready, pending; // Devices that are ready; that are on the way there.
-    uint64_t refusals, losses, resumed, fresh;
+    uint64_t refusals, losses, resumed, fresh, moved, repeated;
 };
 
 extern struct fleet fleet;
@@ -63,14 +70,9 @@ void device_event(struct device *device, uint32_t events);
 // Sends one request, whose id tells what it was.
 void device_request(struct device *device, int id, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// Ids of requests.
-enum { ID_START = 1, ID_REGISTER, ID_INVITE, ID_ACCEPT, ID_END };
-
 // Called with each message of a ready device: an answer to request `id`, or an event of `type`.
 void traffic_answer(struct device *device, int id, bool is_refusal, const char *message);
 void traffic_event(struct device *device, const char *type, const char *message);
-// A device that may have been in an invite is gone.
-void traffic_lost(struct device *device);
 
 // Copies the text member `key` of a JSON message; false if it has none, or one longer than `size`.
 bool json_text(const char *message, const char *key, char *text, size_t size);

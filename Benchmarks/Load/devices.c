@@ -7,7 +7,7 @@
 //   hold N                until N devices are registered
 //   invites WINDOW S      S seconds of invites, WINDOW of them under way at any time
 //   paced RATE S          S seconds of RATE invites a second
-//   move PORT             connections that are made from now on go to this port
+//   also PORT             another exchange is at this port: a device that one refuses asks the other at once
 //   settle AT             until all devices are ready again that were ready before AT, by the monotonic clock
 #include <errno.h>
 #include <poll.h>
@@ -46,7 +46,7 @@ static size_t read_devices(const char *path) {
             fleet.devices = realloc(fleet.devices, capacity * sizeof *fleet.devices);
             if (fleet.devices == NULL) exit(1);
         }
-        fleet.devices[count++] = (struct device){.user = strdup(line), .token = strdup(space + 1)};
+        fleet.devices[count++] = (struct device){.user = strdup(line), .token = strdup(space + 1), .port = fleet.ports[0]};
     }
     free(line);
     fclose(file);
@@ -97,7 +97,6 @@ static int by_size(const void *left, const void *right) {
 
 static void settle(double at) {
     double began = now_seconds();
-    fleet.resumed = fleet.fresh = 0;
     double *times = calloc(fleet.count + 1, sizeof *times);
     if (times == NULL) exit(1);
     size_t back = 0;
@@ -129,7 +128,7 @@ int main(int argc, char **argv) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    fleet.port = (uint16_t)atoi(argv[1]);
+    fleet.ports[0] = (uint16_t)atoi(argv[1]);
     fleet.epoll = epoll_create1(EPOLL_CLOEXEC);
     size_t available = read_devices(argv[2]);
     srand48(1);
@@ -151,8 +150,8 @@ int main(int argc, char **argv) {
             traffic_begin(0, value, seconds);
             while (!traffic_is_over()) work(0.01);
             traffic_report();
-        } else if (sscanf(line, "move %zu", &number) == 1) {
-            fleet.port = (uint16_t)number;
+        } else if (sscanf(line, "also %zu", &number) == 1) {
+            fleet.ports[1] = (uint16_t)number;
             printf("{\"port\": %zu}\n", number);
             fflush(stdout);
         } else if (sscanf(line, "settle %lf", &value) == 1) {

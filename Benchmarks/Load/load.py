@@ -6,6 +6,9 @@ usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--rate N]
 
 HANDSET is the program, which serves in a separate process; DEVICES is the load generator. Prints a line of JSON for each
 number of connections.
+
+With --standby a second exchange on the same database takes over in the middle of the paced invites. Devices know both addresses, repeat
+what was not answered, and move when they are asked to; `takeover` has how many invites failed, and for how long no exchange served.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 SECRET = "a secret for load, of 32 bytes or more"
@@ -98,6 +102,7 @@ class Exchange:
     ) -> None:
         self.program, self.folder, self.waits = program, folder, bool(store)
         self.port = free_port()
+        self.configuration = folder / "exchange.yaml"
         secret = folder / "key.secret"
         secret.write_text(SECRET)
         secret.chmod(0o600)
@@ -106,8 +111,8 @@ class Exchange:
         kept = f"database: exchange.sqlite\ndatabase_durability: {durability}\n"
         if store:
             subprocess.run(["psql", store, "-qc", "DROP SCHEMA IF EXISTS handset CASCADE"], check=True, capture_output=True)
-            kept = f"store: {store}\nstore_replication: none\n"
-        (folder / "exchange.yaml").write_text(
+            kept = f"store: {store}\nstore_replication: none\nstore_owner_url: http://127.0.0.1:{self.port}\n"
+        self.configuration.write_text(
             f"listen: 127.0.0.1:{self.port}\n{certificate(folder) if is_secure else ''}{kept}web_phone: false\npresence: false\n{limits}"
             f"apps:\n  - key: load\n    secret_hash: {digest}\n"
             f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}"
@@ -122,16 +127,7 @@ class Exchange:
     def launch(self) -> None:
         log = open(self.folder / "exchange.log", "ab")
         self.process = subprocess.Popen(
-            [
-                self.program,
-                "serve",
-                "--config",
-                self.folder / "exchange.yaml",
-                "--listen",
-                f"127.0.0.1:{self.port}",
-                "--log-level",
-                "warning",
-            ],
+            [self.program, "serve", "--config", self.configuration, "--listen", f"127.0.0.1:{self.port}", "--log-level", "warning"],
             stdout=log,
             stderr=log,
         )
@@ -140,6 +136,8 @@ class Exchange:
         """Another one on its database."""
         other = copy.copy(self)
         other.port = free_port()
+        other.configuration = self.folder / "standby.yaml"
+        other.configuration.write_text(self.configuration.read_text().replace(f"127.0.0.1:{self.port}", f"127.0.0.1:{other.port}"))
         other.launch()
         while not other.listens():
             time.sleep(0.01)
@@ -199,8 +197,14 @@ class Devices:
         )
 
     def do(self, command: str) -> dict:
+        self.begin(command)
+        return self.result()
+
+    def begin(self, command: str) -> None:
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+
+    def result(self) -> dict:
         answer = self.process.stdout.readline()
         if not answer:
             sys.exit("the load generator ended")
@@ -216,6 +220,47 @@ def with_cpu(exchange: Exchange, devices: Devices, command: str) -> dict:
     before, began = exchange.cpu_seconds(), time.monotonic()
     result = devices.do(command)
     result["cpus"] = round((exchange.cpu_seconds() - before) / (time.monotonic() - began), 2)
+    return result
+
+
+class Gap(threading.Thread):
+    """Asks an owner and its standby in turn until the standby serves."""
+
+    def __init__(self, owner: Exchange, standby: Exchange) -> None:
+        super().__init__(daemon=True)
+        self.owner, self.standby = owner, standby
+        self.seen = self.served = time.monotonic()
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            if self.standby.serves():
+                self.served = time.monotonic()
+                return
+            asked = time.monotonic()
+            with contextlib.suppress(OSError):
+                if self.owner.serves():
+                    self.seen = asked
+            time.sleep(0.005)
+
+
+def take_over(arguments: argparse.Namespace, owner: Exchange, standby: Exchange, devices: Devices, rate: float) -> dict:
+    """Ends the owner in the middle of paced invites. The generator's clock is this one."""
+    devices.do(f"also {standby.port}")
+    devices.begin(f"paced {rate} {2 * arguments.seconds + 5}")
+    time.sleep(arguments.seconds)
+    gap = Gap(owner, standby)
+    lost = time.monotonic()
+    if arguments.standby == "drain":
+        owner.drain()
+    else:
+        owner.kill()
+    gap.join(60)
+    result = devices.result()
+    result["without_owner_s"] = round(gap.served - gap.seen, 3)
+    result["served_after_s"] = round(gap.served - lost, 3)
+    result["ended"] = owner.process.wait(20)
+    result["back"] = devices.do(f"settle {gap.seen}")
     return result
 
 
@@ -241,19 +286,20 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             best = statistics.median(round_["per_second"] for round_ in most)
             half = with_cpu(exchange, devices, f"paced {arguments.rate or best / 2} {arguments.seconds}")
             loaded = exchange.resident_kb()
+            rate = arguments.rate or best / 2
             if arguments.standby:
                 exchange = owner.standby()
                 ends.callback(exchange.kill)
-                devices.do(f"move {exchange.port}")
-            lost = time.monotonic()
-            # The clock of the generator is the same one.
-            if arguments.standby == "drain":
-                owner.drain()
+                takeover = take_over(arguments, owner, exchange, devices, rate)
+                back = takeover.pop("back")
             else:
+                takeover = None
+                lost = time.monotonic()
+                # The clock of the generator is the same one.
                 owner.kill()
-            away = exchange.wait() if arguments.standby else exchange.start()
-            back = devices.do(f"settle {lost}")
-            back["start_s"] = round(away, 3)
+                away = exchange.start()
+                back = devices.do(f"settle {lost}")
+                back["start_s"] = round(away, 3)
         return {
             "connections": count,
             "held": held,
@@ -266,8 +312,9 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             "rounds": most,
             "per_second": best,
             "half": half,
-            "rate": arguments.rate or best / 2,
+            "rate": rate,
             "resume": back,
+            "takeover": takeover,
             "tls": arguments.tls,
             "durability": arguments.durability,
             "store": bool(arguments.store),

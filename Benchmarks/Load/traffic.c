@@ -14,7 +14,7 @@ static struct {
     bool is_on;
     size_t window, under_way, next;
     double rate, began, ends, last;
-    uint64_t begun, completed, failed;
+    uint64_t begun, completed, failed, refused;
     double *latencies;
     size_t count, capacity;
 } traffic;
@@ -87,8 +87,8 @@ double traffic_work(void) {
 bool traffic_is_over(void) {
     if (!traffic.is_on) return true;
     double now = now_seconds();
-    // What has not come within ten seconds does not come.
-    return now >= traffic.ends && (traffic.under_way == 0 || now >= traffic.ends + 10);
+    // What has not come within this time does not come.
+    return now >= traffic.ends && (traffic.under_way == 0 || now >= traffic.ends + 20);
 }
 
 static void finish(struct device *caller) {
@@ -100,6 +100,7 @@ static void finish(struct device *caller) {
 void traffic_answer(struct device *device, int id, bool is_refusal, const char *message) {
     (void)message;
     if (id == ID_END) finish(device);
+    if (is_refusal) traffic.refused++;
     if (is_refusal && id == ID_INVITE) {
         traffic.failed++;
         finish(device);
@@ -129,11 +130,6 @@ void traffic_event(struct device *device, const char *type, const char *message)
     }
 }
 
-void traffic_lost(struct device *device) {
-    if (device->is_busy) traffic.failed++;
-    finish(device);
-}
-
 static int by_size(const void *left, const void *right) {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
@@ -148,10 +144,11 @@ static double percentile(double share) {
 void traffic_report(void) {
     qsort(traffic.latencies, traffic.count, sizeof *traffic.latencies, by_size);
     printf(
-        "{\"begun\": %llu, \"completed\": %llu, \"failed\": %llu, \"per_second\": %.1f, \"p50_ms\": %.3f, "
+        "{\"begun\": %llu, \"completed\": %llu, \"failed\": %llu, \"refused\": %llu, \"repeated\": %llu, \"moved\": %llu, \"per_second\": %.1f, \"p50_ms\": %.3f, "
         "\"p99_ms\": %.3f, \"max_ms\": %.3f}\n",
         (unsigned long long)traffic.begun, (unsigned long long)traffic.count,
-        (unsigned long long)(traffic.begun - traffic.count), (double)traffic.completed / (traffic.ends - traffic.began),
+        (unsigned long long)(traffic.begun - traffic.count), (unsigned long long)traffic.refused,
+        (unsigned long long)fleet.repeated, (unsigned long long)fleet.moved, (double)traffic.completed / (traffic.ends - traffic.began),
         percentile(0.5), percentile(0.99), percentile(1));
     fflush(stdout);
     traffic.is_on = false;
