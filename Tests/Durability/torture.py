@@ -1,6 +1,6 @@
 """Kills a serving exchange with SIGKILL at random moments, under load, and checks that it keeps what it has confirmed.
 
-    torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--store postgresql://…]
+    torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--store postgresql://… [--stop]]
 
 Several users invite, accept, reject, cancel and hang up, each invitee on two devices at once, while the exchange is
 killed and started again ROUNDS times on one database. What the clients received is then compared with what they receive
@@ -13,8 +13,8 @@ later, and with the records of the calls:
 - each confirmed invite has one record, which has its outcome.
 
 With --store, the state is in PostgreSQL, and a second exchange is a standby: it takes over in each round. In every other one the owner is
-not killed but stopped with SIGSTOP until the other serves, and then continued: it must end with 19, and what it sends then is judged
-like all else.
+not killed but stopped with SIGSTOP until the other serves, and then continued: it must end with 19, and send nothing any more. With --stop
+that is so in each round. What clients asked for and heard is also judged as a history (history.py).
 
 Exits with 0 if all of that is so, and otherwise with 1 after naming what is not. Uses nothing but Python.
 """
@@ -37,8 +37,11 @@ import sys
 import tempfile
 import time
 
+from history import History
+
 TTL = 1.2  # Seconds; ends invites that are not answered.
 LATE = 6.0  # Seconds of its inviter's being connected, by which a timer that is due must have fired on a busy machine.
+NOT_KEPT = -32603  # The database cannot be written, and nothing was changed: the same may be asked again.
 LOST = 60.0  # Seconds of the same after which an invite that has not ended is lost.
 
 
@@ -65,10 +68,13 @@ class Faults:
 class Exchange:
     """The process under test, and how it is started and ended."""
 
+    loses_database = False
+
     def __init__(self, handset, folder):
         self.handset, self.folder = handset, folder
         self.port = free_port()
         self.process = None
+        self.expired = set()  # Ports of exchanges that have lost their lease.
         self.slowest_start = 0.0
         self.log = open(os.path.join(folder, "serve.log"), "ab")
 
@@ -107,10 +113,11 @@ class Exchange:
 class Pair(Exchange):
     """An exchange with a standby, both on one database of PostgreSQL: the standby takes over, and another one is the standby then."""
 
-    def __init__(self, handset, folder):
+    def __init__(self, handset, folder, only_stops=False):
         super().__init__(handset, folder)
         self.standby = None
         self.rounds = self.stopped_rounds = 0
+        self.only_stops = only_stops
         self.zombie = None
 
     def spawn(self):
@@ -136,6 +143,7 @@ class Pair(Exchange):
                 raise SystemExit(f"the standby did not take over; see {self.log.name}")
         self.slowest_start = max(self.slowest_start, time.monotonic() - began)
         if self.zombie:
+            self.expired.add(self.zombie_port)
             self.zombie.send_signal(signal.SIGCONT)
             if self.zombie.wait(timeout=30) != 19:
                 raise SystemExit(f"the exchange that lost its lease ended with {self.zombie.returncode}; see {self.log.name}")
@@ -144,11 +152,11 @@ class Pair(Exchange):
 
     def kill(self):
         self.rounds += 1
-        if self.rounds % 2:
+        if self.rounds % 2 and not self.only_stops:
             return super().kill()
         self.stopped_rounds += 1
         self.process.send_signal(signal.SIGSTOP)
-        self.zombie = self.process
+        self.zombie, self.zombie_port = self.process, self.port
 
     def stop(self):
         began = time.monotonic()
@@ -196,8 +204,8 @@ def free_port():
 class WebSocket:
     """The client's half of RFC 6455 that this program needs."""
 
-    def __init__(self, reader, writer):
-        self.reader, self.writer = reader, writer
+    def __init__(self, reader, writer, port):
+        self.reader, self.writer, self.port = reader, writer, port
 
     @classmethod
     async def open(cls, port):
@@ -212,7 +220,7 @@ class WebSocket:
         head = await reader.readuntil(b"\r\n\r\n")
         if b" 101 " not in head.split(b"\r\n")[0]:
             raise Gone(head)
-        return cls(reader, writer)
+        return cls(reader, writer, port)
 
     def send(self, payload, opcode=1):
         mask = os.urandom(4)
@@ -270,6 +278,10 @@ class Device:
         self.on_event = lambda kind, data: None
         self.resumes = 0
 
+    @property
+    def label(self):
+        return f"{self.user}/{self.name}"
+
     def description(self):
         return {"id": self.name, "name": self.name, "capabilities": ["audio"]}
 
@@ -310,6 +322,8 @@ class Device:
         try:
             result = asked.result()
         except Refused as error:
+            if error.code == NOT_KEPT and self.world.exchange.loses_database:
+                raise Gone() from error
             self.world.faults.check(False, f"{self.user}/{self.name}: a good token was refused: {error}")
             self.token = None
             raise Gone() from error
@@ -332,6 +346,9 @@ class Device:
         return sum(max(0, min(end, until) - max(begin, since)) for since, until in spans)
 
     def take(self, message):
+        is_farewell = message.get("params", {}).get("type") == "moveRequested"
+        if self.link.port in self.world.exchange.expired and not is_farewell:
+            self.world.history.hear_late(f"{self.link.port}", f"{self.label} got {json.dumps(message)}")
         if "id" in message:
             answer = self.waiting.pop(message["id"], None)
             if answer and not answer.done():
@@ -345,6 +362,7 @@ class Device:
             event["sequence"] > self.after, f"{self.user}/{self.name}: event {event['sequence']} ({event['type']}) came after {self.after}"
         )
         self.after = max(self.after, event["sequence"])
+        self.world.history.hear(self.label, self.user, event["sequence"], event["type"], event["data"])
         self.on_event(event["type"], event["data"])
 
     def ask(self, method, params):
@@ -358,12 +376,21 @@ class Device:
 
     async def insist(self, method, params):
         """Asks again after each break, until there is an answer."""
+        kind = method.split(".")[-1]
         while True:
             try:
                 await asyncio.wait_for(self.ready.wait(), 120)
-                return await asyncio.wait_for(self.ask(method, params), 30)
+                operation = self.world.history.invoke(self.label, kind, params.get("idempotency_key", params.get("invite")))
+                result = await asyncio.wait_for(self.ask(method, params), 30)
+                operation.ok(result.get("invite") if kind == "send" else None)
+                return result
             except Gone:
                 await asyncio.sleep(0.01)
+            except Refused as error:
+                operation.fail(error.code)
+                if error.code != NOT_KEPT or not self.world.exchange.loses_database:
+                    raise
+                await asyncio.sleep(0.1)
 
 
 class Inviter:
@@ -467,6 +494,7 @@ class World:
     def __init__(self, exchange, pairs):
         self.exchange = exchange
         self.faults = Faults()
+        self.history = History()
         self.closing = self.over = False
         self.inviters, self.invitees, self.devices = [], [], []
         for pair in range(pairs):
@@ -508,6 +536,8 @@ class World:
         await asyncio.gather(*links, return_exceptions=True)
 
     def judge(self, records):
+        for fault in self.history.faults():
+            self.faults.check(False, fault)
         by_invite = {}
         for record in records:
             by_invite.setdefault(record["invite"], []).append(record)
@@ -568,12 +598,16 @@ def main():
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--folder", default=None)
     parser.add_argument("--store", default=None, help="a database of PostgreSQL, empty")
+    parser.add_argument("--stop", action="store_true", help="with --store: each owner is stopped, and none killed")
     options = parser.parse_args()
+    if options.stop and not options.store:
+        parser.error("--stop needs --store")
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     random.seed(seed)
     folder = tempfile.mkdtemp(prefix="handset-torture-", dir=options.folder)
     write_configuration(folder, options.pairs, options.store)
-    exchange = (Pair if options.store else Exchange)(os.path.abspath(options.handset), folder)
+    program = os.path.abspath(options.handset)
+    exchange = Pair(program, folder, options.stop) if options.store else Exchange(program, folder)
     exchange.start()
     world = World(exchange, options.pairs)
     try:
@@ -584,6 +618,8 @@ def main():
         exchange.end()
     invites = sum(len(inviter.sent) for inviter in world.inviters)
     resumes = sum(device.resumes for device in world.devices)
+    heard, asked = len(world.history.events), len(world.history.operations)
+    print(f"{asked} requests and {heard} events in the history, {len(world.history.late)} exchanges sent one more output after their lease")
     print(
         f"{options.rounds} kills, {invites} invites, {resumes} sessions resumed, slowest start "
         f"{exchange.slowest_start:.2f} s, seed {seed}: {len(world.faults.found)} faults"
