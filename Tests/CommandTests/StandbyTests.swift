@@ -34,6 +34,40 @@ struct StandbyTests {
         #expect(process.outputText.contains("6 kills, "))
     }
 
+    private func python(_ arguments: [String]) async throws -> (code: Int32, text: String) {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let script = folder.appendingPathComponent("Durability/\(arguments[0])").path
+        let process = try HandsetProcess(["python3", script] + arguments.dropFirst(), executable: "/usr/bin/env")
+        let code = await process.ending()
+        return (code, process.outputText + process.errorText)
+    }
+
+    @Test("What judges the histories of clients finds each fault that is put in on purpose")
+    func judge() async throws {
+        let judged = try await python(["history.py"])
+        #expect(judged.code == 0 && judged.text.contains("finds each fault"), "\(judged)")
+    }
+
+    @Test(
+        "INV-16: Nothing acknowledged is lost and no request fails when the owner ends in order, or the server dies",
+        .enabled(if: geteuid() == 0, "it makes a network of its own"))
+    func outages() async throws {
+        let tried = try await python([
+            "outages.py", try HandsetProcess.executable().path, "drained", "server-killed", "--rounds", "2",
+        ])
+        #expect(tried.code == 0, "\(tried.text)")
+    }
+
+    @Test(
+        "A database that confirms every owner is found out by the judge",
+        .enabled(if: geteuid() == 0, "it makes a network of its own"))
+    func withoutFence() async throws {
+        let tried = try await python([
+            "outages.py", try HandsetProcess.executable().path, "--broken", "no-fence", "--rounds", "1",
+        ])
+        #expect(tried.code == 0, "\(tried.text)")
+    }
+
     @Test("A standby says who owns the database, follows an owner that ends in order, and ends when it is asked to")
     func handover() async throws {
         let database = try PostgresServer.shared.get().database()
@@ -53,6 +87,39 @@ struct StandbyTests {
         first.send(SIGTERM)
         #expect(await first.ending() == 0)
         try await second.line(containing: "Listening")
+        second.send(SIGTERM)
+        #expect(await second.ending() == 0)
+    }
+
+    @Test("CONN-12: A device is at the standby when the owner ends in order, asked to move there and without a gap")
+    func moved() async throws {
+        let database = try PostgresServer.shared.get().database()
+        let ports = [try freePort(), try freePort()]
+        let site = try Site(port: ports[0])
+        defer { site.remove() }
+        let text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        var configurations: [String] = []
+        for port in ports {
+            let more = "\nstore: \(database.url())\nstore_lease_seconds: 1\nstore_owner_url: http://localhost:\(port)\n"
+            let path = site.path("exchange-\(port).yaml")
+            try (text + more).write(toFile: path, atomically: true, encoding: .utf8)
+            configurations.append(path)
+        }
+        let first = try HandsetProcess(["serve", "--config", configurations[0]])
+        try await first.line(containing: "Listening")
+        let second = try HandsetProcess(
+            ["serve", "--config", configurations[1], "--listen", "127.0.0.1:\(ports[1])"])
+        try await second.line(containing: "Standing by")
+        let device = try HandsetProcess(["run", "--config", site.deviceConfiguration])
+        try await device.line(containing: "Ready")
+        first.send(SIGTERM)
+        try await second.line(containing: "Listening")
+        let session = try await second.line(containing: "Session started")
+        #expect(session.contains("resumed=true"), "\(session)")
+        #expect(await first.ending() == 0, "\(first.errorText)")
+        #expect(device.errorText.contains("The service asks for another connection"), "\(device.errorText)")
+        device.send(SIGTERM)
+        #expect(await device.ending() == 0, "\(device.errorText)")
         second.send(SIGTERM)
         #expect(await second.ending() == 0)
     }

@@ -291,6 +291,122 @@ struct PostgresStoreTests {
         second.close()
     }
 
+    /// A standby that the owner has found ready.
+    private func readied(_ standby: PostgresStore, for owner: PostgresStore) throws -> PostgresStore.Standby {
+        guard case .waiting = try standby.attempt() else { throw StoreError(.failed, "it was taken") }
+        _ = try standby.standBy()
+        _ = try owner.leave()
+        guard case .waiting = try standby.attempt() else { throw StoreError(.failed, "it was taken") }
+        #expect(try standby.standBy())
+        return try #require(try owner.leave())
+    }
+
+    @Test("What a standby has read ahead, with what was written since, is what an owner reads from nothing")
+    func readAhead() async throws {
+        let clock = ScriptedClock()
+        let changes = EveryChange.changes(at: clock.now)
+        let database = try database()
+        var owner = try await database.owned(try database.settings("0", clock: clock.clock))
+        for round in 1...7 {
+            let cut = changes.count * round / 8
+            try owner.write(Array(changes[..<cut]))
+            let standby = PostgresStore(try database.settings("\(round)", clock: clock.clock))
+            let ready = try readied(standby, for: owner)
+            #expect(ready.isReady && ready.process.name == "\(round)")
+            // One by one, so that rows are written again, removed, and made again by different transactions.
+            for change in changes[cut...] { try owner.write([change]) }
+            try owner.giveAway(to: ready)
+            #expect(try standby.attempt() == .taken)
+            let saved = try standby.read()
+            expectEqual(saved, try standby.read())
+            #expect(!saved.invites.isEmpty && !saved.events.isEmpty && !saved.sessions.isEmpty)
+            owner.close()
+            owner = standby
+        }
+        owner.close()
+    }
+
+    @Test("A clock that was set since a standby has read ahead has it read from nothing")
+    func readAheadIsDropped() async throws {
+        let (here, there) = (ScriptedClock(), ScriptedClock())
+        let database = try database()
+        let owner = try await database.owned(try database.settings("one", clock: here.clock))
+        try owner.write([.invite(Sample.invite(at: here.now))])
+        let standby = PostgresStore(try database.settings("two", clock: there.clock))
+        defer { standby.close() }
+        let ready = try readied(standby, for: owner)
+        try owner.giveAway(to: ready)
+        // As if the database's clock had been set: this process's instants have gone on by an hour less.
+        there.advance(by: .seconds(3_600))
+        #expect(try standby.attempt() == .taken)
+        let deadline = try #require(try standby.read().invites.first?.deadline)
+        let left = there.now.duration(to: deadline)
+        #expect(left <= .seconds(30) && left > .seconds(20), "\(left)")
+        owner.close()
+    }
+
+    @Test("An owner that ends gives the lease to one standby, which others leave alone for the lease's duration")
+    func successor() async throws {
+        let database = try database()
+        let owner = try await database.owned(try database.settings("one"))
+        #expect(try owner.leave() == nil, "there is no standby")
+        let second = PostgresStore(try database.settings("two", url: "https://two.test"))
+        let third = PostgresStore(try database.settings("three"))
+        #expect(try third.attempt() == .waiting(PostgresStore.Owner(name: "one")))
+        #expect(try third.standBy(), "the owner has said that it ends")
+        #expect(try owner.leave()?.process.name == "three")
+        third.close()
+        #expect(try owner.leave() == nil, "it is gone")
+        let ready = try readied(second, for: owner)
+        #expect(ready.process == PostgresStore.Owner(name: "two", url: "https://two.test"))
+        let fourth = PostgresStore(try database.settings("four"))
+        defer { fourth.close() }
+        try owner.giveAway(to: ready)
+        #expect(owner.lease?.isHeld == false)
+        #expect(try fourth.attempt() == .waiting(PostgresStore.Owner(name: "another standby")))
+        #expect(try !owner.isFollowed())
+        #expect(try second.attempt() == .taken)
+        #expect(try !owner.isFollowed(), "it does not serve yet")
+        try second.noteServing()
+        #expect(try owner.isFollowed())
+        #expect(throws: StoreError.self) { try owner.write([]) }
+        owner.close()
+        #expect(try second.leave() == nil, "the fourth has not said that it waits")
+        second.close()
+        #expect(try fourth.attempt() == .taken)
+    }
+
+    @Test("A standby that was named and dies is waited for no longer than the lease")
+    func deadSuccessor() async throws {
+        let database = try database()
+        let owner = try await database.owned(try database.settings("one"))
+        let second = PostgresStore(try database.settings("two"))
+        let ready = try readied(second, for: owner)
+        second.close()
+        let other = PostgresStore(try database.settings("three"))
+        defer { other.close() }
+        try owner.giveAway(to: ready)
+        owner.close()
+        let began = PostgresConnection.now
+        try await until { try other.attempt() == .taken }
+        #expect(PostgresConnection.now - began >= 600_000_000)
+    }
+
+    @Test("A standby reads ahead once its owner has been silent for a third of the lease, and takes over with that")
+    func silentOwner() async throws {
+        let database = try database()
+        let owner = try await database.owned(try database.settings("one"))
+        try owner.write([.userAdded("bob", at: 1)])
+        let standby = PostgresStore(try database.settings("two"))
+        defer { standby.close() }
+        try await until {
+            if try standby.attempt() == .taken { return true }
+            #expect(try !standby.standBy())
+            return false
+        }
+        #expect(try standby.read().added == ["bob": 1])
+    }
+
     @Test("A process that waits learns where the owner's clients are, and each taking has a newer epoch")
     func ownerAddress() async throws {
         let database = try database()
@@ -316,7 +432,7 @@ struct PostgresStoreTests {
         let store = try await database.owned(try database.settings("three", url: "https://three.test"))
         _ = await other.value
         let row = try database.run("SELECT version, url FROM handset.exchange, handset.lease")[0]
-        #expect(try row.integer("version") == 2)
+        #expect(try row.integer("version") == PostgresSchema.version)
         #expect(try row.text("url") != nil)
         store.close()
     }

@@ -1,8 +1,11 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
 import HTTPTransport
+import JSON
 import NIOCore
+import NIOEmbedded
 import NIOHTTP1
+import NIOWebSocket
 import SignalWire
 import Testing
 import Core
@@ -55,6 +58,34 @@ import Realtime
             let failure = try SignalCoding.decode(RESTFailure.self, from: answer.body)
             #expect(failure.error.code == "standby" && answer.headers["Retry-After"].isEmpty)
         }
+    }
+
+    @Test(
+        "CONN-12: Clients of an exchange that ends are asked to move once another serves, and hear nothing else of it")
+    func moves() throws {
+        let scenario = HubScenario(users: ["alice", "bob"])
+        let device = try scenario.device(of: "alice")
+        func frames() throws -> [String] {
+            var texts: [String] = []
+            while let frame = try device.readOutbound(as: WebSocketFrame.self) {
+                texts.append(frame.opcode == .text ? String(buffer: frame.data) : "\(frame.opcode)")
+            }
+            return texts
+        }
+        let commits = scenario.disk.commits.count
+        _ = scenario.hub.handOver(to: "ws://two.test/v1/rtc")
+        scenario.hub.notify(user: "alice", payload: "late")
+        scenario.settle()
+        #expect(scenario.disk.commits.count == commits + 1, "the event's number is reserved, and nothing written after")
+        #expect(try frames().isEmpty, "there is nowhere to move to yet")
+        _ = scenario.hub.stop(isFollowed: true)
+        let asked = try frames()
+        try #require(asked.count == 1)
+        #expect(asked[0].contains("moveRequested") && asked[0].contains("ws://two.test/v1/rtc"), "\(asked)")
+        scenario.advance(by: .milliseconds(900))
+        #expect(try frames().isEmpty, "it may connect there first")
+        scenario.advance(by: .milliseconds(200))
+        #expect(try frames().count == 1, "then its socket is closed")
     }
 
     @Test("While the database cannot be written, requests get 503 with Retry-After: 5, and no login is lost")

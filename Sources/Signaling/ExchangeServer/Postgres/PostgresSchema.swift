@@ -3,7 +3,7 @@
 /// A version that has been released is never changed; what is new becomes a step of its own.
 enum PostgresSchema {
     /// What brings the schema from each version to the next; the first from nothing.
-    static let steps = [first, second]
+    static let steps = [first, second, third]
     static var version: Int64 { Int64(steps.count) }
 
     /// The SQLSTATE of ``first``'s function `confirm` when another process owns the database.
@@ -16,6 +16,17 @@ enum PostgresSchema {
     private static let second = """
         ALTER TABLE handset.lease ADD COLUMN IF NOT EXISTS url text;
         UPDATE handset.exchange SET version = 2;
+        """
+
+    /// How an owner that ends in order and its standby find each other. It may be repeated, like the second.
+    private static let third = """
+        ALTER TABLE handset.lease ADD COLUMN IF NOT EXISTS leaving boolean NOT NULL DEFAULT false;
+        ALTER TABLE handset.lease ADD COLUMN IF NOT EXISTS successor integer;
+        ALTER TABLE handset.lease ADD COLUMN IF NOT EXISTS serves boolean NOT NULL DEFAULT false;
+        CREATE TABLE IF NOT EXISTS handset.standbys (
+            backend integer PRIMARY KEY, began timestamptz NOT NULL, name text NOT NULL, url text, ready boolean NOT NULL
+        );
+        UPDATE handset.exchange SET version = 3;
         """
 
     /// Names are compared by their bytes, in any language of the database. `rowid` is the order of writing, as in SQLite.

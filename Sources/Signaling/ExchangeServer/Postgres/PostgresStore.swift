@@ -60,6 +60,15 @@ final class PostgresStore: StateStore {
         var step: Int64 = 0
         var recordsBefore: Int64?
         var nextBody: Int64 = 0
+        /// What a standby has read, over this connection.
+        var ahead: ReadAhead?
+        /// What other exchanges read of this standby, over this connection; nil before they can.
+        var isShownReady: Bool?
+
+        /// A connection and what holds for it alone.
+        mutating func use(_ connection: PostgresConnection?) {
+            (self.connection, ahead, isShownReady) = (connection, nil, nil)
+        }
     }
 
     /// What proves that no other process has taken the lease since.
@@ -78,6 +87,10 @@ final class PostgresStore: StateStore {
         var owner: Owner?
         var backend: Int64
         var milliseconds: Int64
+        /// The owner ends soon, and waits for a standby that is ready.
+        var isLeaving: Bool
+        /// The session of the standby to which the last owner gave the lease.
+        var successor: Int64?
     }
 
     init(_ settings: Settings) {
@@ -100,7 +113,10 @@ final class PostgresStore: StateStore {
         try locked("open") { state in
             let connection = try connected(&state)
             let row = try Self.readLease(connection, settings.patience)
-            guard let owner = row.owner else { return try take(row, &state, connection) }
+            if row.owner == nil, row.successor == nil || row.successor == Int64(connection.backend) {
+                return try take(row, &state, connection)
+            }
+            let owner = row.owner ?? Owner(name: "another standby")
             let now = PostgresConnection.now
             if let seen = state.seen, seen.row == row {
                 if now - seen.since >= row.milliseconds * 1_000_000 { return try take(row, &state, connection) }
@@ -121,7 +137,7 @@ final class PostgresStore: StateStore {
                     PostgresStatement(
                         """
                         UPDATE lease SET epoch = epoch + 1, generation = timeline(), renewal = renewal + 1, owner = $1, url = $6,
-                            backend = pg_backend_pid(), lease_ms = $2,
+                            leaving = false, successor = NULL, serves = false, backend = pg_backend_pid(), lease_ms = $2,
                             until = clock_timestamp() + $2::bigint * interval '1 millisecond'
                         WHERE generation = $3 AND epoch = $4 AND renewal = $5
                         RETURNING generation, epoch, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms
@@ -131,10 +147,11 @@ final class PostgresStore: StateStore {
                             String(row.epoch), String(row.renewal), settings.owner.url,
                         ]),
                     PostgresStatement("UPDATE exchange SET runs = runs + 1 RETURNING runs"),
+                    PostgresStatement("DELETE FROM standbys WHERE backend = pg_backend_pid()"),
                     PostgresStatement("COMMIT"),
                 ], within: settings.patience)
             guard let taken = results[2].first else {
-                state.connection = nil
+                state.use(nil)
                 return .waiting(row.owner ?? Owner(name: "another process"))
             }
             let runs = try results[3].first?.decode(Int64.self, forColumn: "runs") ?? 1
@@ -143,16 +160,27 @@ final class PostgresStore: StateStore {
                 generation: try taken.decode(forColumn: "generation"), epoch: try taken.decode(forColumn: "epoch"))
             state.seen = nil
             let time = try taken.decode(Int64.self, forColumn: "now_ms")
-            if wasOwner { follow(time, &state) } else { (state.offset, state.step) = (offset(databaseTime: time), 0) }
+            if wasOwner { follow(time, &state) } else { begin(at: time, &state) }
             state.nextBody = max(state.nextBody, runs << 40)
             hold.begin(state.token?.shown)
             hold.confirm(from: begun, for: readingLease)
             return .taken
         } catch PostgresFailure.refused("55P03", _) {
             // A transaction of an owner that was stopped or cut off has the row: it is ended, and the row tried again.
-            state.connection = nil
+            state.use(nil)
             try endSession(row.backend, connected(&state))
             return .waiting(row.owner ?? Owner(name: "another process"))
+        }
+    }
+
+    /// Times are stored as what was read ahead has them, unless a clock was set since.
+    private func begin(at databaseTime: Int64, _ state: inout State) {
+        (state.offset, state.step) = (offset(databaseTime: databaseTime), 0)
+        guard let ahead = state.ahead else { return }
+        if (ahead.times.offset - state.offset).magnitude < StoredClock.tolerance {
+            state.offset = ahead.times.offset
+        } else {
+            state.ahead = nil
         }
     }
 
@@ -163,7 +191,8 @@ final class PostgresStore: StateStore {
             generation: try row.decode(forColumn: "generation"), epoch: try row.decode(forColumn: "epoch"),
             renewal: try row.decode(forColumn: "renewal"),
             owner: try row.text("owner").map { Owner(name: $0, url: try row.text("url")) },
-            backend: try row.decode(forColumn: "backend"), milliseconds: try row.decode(forColumn: "lease_ms"))
+            backend: try row.decode(forColumn: "backend"), milliseconds: try row.decode(forColumn: "lease_ms"),
+            isLeaving: try row.decode(forColumn: "leaving"), successor: try row.decode(forColumn: "successor"))
     }
 
     /// Ends a session of an exchange of the same user.
@@ -185,6 +214,7 @@ final class PostgresStore: StateStore {
     func read() throws(StoreError) -> Saved {
         try locked("read") { state in
             let connection = try owned(state)
+            if let saved = try readOn(&state, connection) { return saved }
             let source = PostgresSource(
                 connection: connection, fence: try fence(state, during: readingLease), hold: hold,
                 duration: readingLease)
@@ -192,6 +222,21 @@ final class PostgresStore: StateStore {
             let times = TimeMap(offset: state.offset - state.step)
             return try SavedReader(database: source, times: times, now: settings.clock.instant()).read()
         }
+    }
+
+    /// Reads what has changed since it was read ahead; nil if it was not.
+    private func readOn(_ state: inout State, _ connection: PostgresConnection) throws -> Saved? {
+        guard let ahead = state.ahead else { return nil }
+        state.ahead = nil
+        let begun = PostgresConnection.now
+        guard
+            let source = try PostgresContinuation(
+                ahead, connection, fence: try fence(state, during: readingLease))
+        else { return nil }
+        let saved = try SavedReader(database: source, times: ahead.times, now: settings.clock.instant()).read()
+        try source.end()
+        hold.confirm(from: begun, for: readingLease)
+        return saved
     }
 
     func write(_ changes: [Change]) throws(StoreError) {
@@ -300,17 +345,139 @@ final class PostgresStore: StateStore {
 
     func close() {
         state.withLock { state in
-            if let token = state.token, let connection = state.connection {
-                // If this fails, the lease ends by itself.
-                _ = try? connection.run(
-                    [
-                        PostgresStatement(
-                            "UPDATE lease SET owner = NULL, renewal = renewal + 1 WHERE generation = $1 AND epoch = $2",
-                            [token.generation, String(token.epoch)])
-                    ], within: settings.patience)
+            // If this fails, the lease ends by itself.
+            if let connection = state.connection {
+                _ = try? giveAway(to: nil, &state, connection)
+                if state.isShownReady != nil {
+                    let sql = "DELETE FROM standbys WHERE backend = pg_backend_pid()"
+                    _ = try? connection.run([PostgresStatement(sql)], within: settings.patience)
+                }
             }
             hold.end()
             state = State()
+        }
+    }
+
+    // MARK: - One after the other
+
+    /// A process that waits for the database.
+    struct Standby: Equatable, Sendable {
+        /// How it is called for people, and where its clients will find it.
+        var process: Owner
+        /// Whether it has read the state, so that it takes over at once.
+        var isReady: Bool
+        fileprivate var backend: Int64
+    }
+
+    /// Shows other exchanges that this process waits, and reads ahead if the owner ends soon, or has been silent for a third of its
+    /// lease.
+    ///
+    /// - Returns: Whether the owner waits for this process.
+    func standBy() throws(StoreError) -> Bool {
+        try locked("read") { state in
+            let connection = try connected(&state)
+            guard let (row, since) = state.seen else { return false }
+            if state.ahead?.isOutdated == true, row.owner != nil { state.ahead = nil }
+            let silence = PostgresConnection.now - since
+            let isNeeded = row.isLeaving || silence * 3 >= row.milliseconds * 1_000_000
+            if isNeeded, state.ahead == nil {
+                try show(isReady: false, &state, connection)
+                state.ahead = try ReadAhead(connection, clock: settings.clock)
+            }
+            try show(isReady: row.isLeaving && state.ahead != nil, &state, connection)
+            return row.isLeaving
+        }
+    }
+
+    private func show(isReady: Bool, _ state: inout State, _ connection: PostgresConnection) throws {
+        guard state.isShownReady != isReady else { return }
+        _ = try connection.run(
+            [
+                PostgresStatement(
+                    """
+                    INSERT INTO standbys
+                    SELECT pid, backend_start, $1, $2, $3::boolean FROM pg_stat_activity WHERE pid = pg_backend_pid()
+                    ON CONFLICT (backend) DO UPDATE SET began = excluded.began, name = $1, url = $2, ready = $3::boolean
+                    """, [settings.owner.name, settings.owner.url, isReady ? "t" : "f"]),
+                // Those of processes that died.
+                PostgresStatement(
+                    """
+                    DELETE FROM standbys s WHERE NOT EXISTS
+                        (SELECT FROM pg_stat_activity a WHERE a.pid = s.backend AND a.backend_start = s.began)
+                    """),
+            ], within: settings.patience)
+        state.isShownReady = isReady
+    }
+
+    /// Reports to standbys that this process ends soon.
+    ///
+    /// - Returns: The one that can follow first; nil if there is none.
+    func leave() throws(StoreError) -> Standby? {
+        try locked("write") { state in
+            guard let token = state.token else { return nil }
+            let sql = "UPDATE lease SET leaving = true WHERE generation = $1 AND epoch = $2 AND NOT leaving"
+            let values = [token.generation, String(token.epoch)]
+            return try standby(owned(state), after: [PostgresStatement(sql, values)])
+        }
+    }
+
+    /// The process that could follow this owner first; nil if there is none.
+    func standby() throws(StoreError) -> Standby? {
+        try locked("read") { state in
+            guard state.token != nil else { return nil }
+            return try standby(owned(state), after: [])
+        }
+    }
+
+    private func standby(_ connection: PostgresConnection, after statements: [PostgresStatement]) throws -> Standby? {
+        let first = PostgresStatement(
+            """
+            SELECT s.* FROM standbys s JOIN pg_stat_activity a ON a.pid = s.backend AND a.backend_start = s.began
+            ORDER BY s.ready DESC, s.began LIMIT 1
+            """)
+        let results = try connection.run(statements + [first], within: settings.patience)
+        return try results.last?.first.map { row in
+            Standby(
+                process: Owner(name: try row.decode(forColumn: "name"), url: try row.text("url")),
+                isReady: try row.decode(forColumn: "ready"), backend: try row.decode(forColumn: "backend"))
+        }
+    }
+
+    /// Gives the lease away, to a standby if there is one: for the lease's duration no other process takes it. Nothing may be written
+    /// after.
+    func giveAway(to standby: Standby?) throws(StoreError) {
+        try locked("write") { state in try giveAway(to: standby, &state, try owned(state)) }
+    }
+
+    private func giveAway(to standby: Standby?, _ state: inout State, _ connection: PostgresConnection) throws {
+        guard let token = state.token else { return }
+        hold.end()
+        state.token = nil
+        let sql = """
+            UPDATE lease SET owner = NULL, url = NULL, leaving = false, successor = $3, renewal = renewal + 1
+            WHERE generation = $1 AND epoch = $2
+            """
+        let values = [token.generation, String(token.epoch), (standby?.backend).map { String($0) }]
+        _ = try connection.run([PostgresStatement(sql, values)], within: settings.patience)
+    }
+
+    /// Whether an exchange serves after this one has given its lease away.
+    func isFollowed() throws(StoreError) -> Bool {
+        try locked("read") { state in
+            let row = try owned(state).run(
+                [PostgresStatement("SELECT serves AND owner IS NOT NULL AS followed FROM lease")],
+                within: settings.patience)
+            return try row[0].first?.decode(Bool.self, forColumn: "followed") ?? false
+        }
+    }
+
+    /// Says that this process serves its clients now.
+    func noteServing() throws(StoreError) {
+        try locked("write") { state in
+            let sql = "UPDATE lease SET serves = true WHERE generation = $1 AND epoch = $2"
+            guard let token = state.token else { return }
+            _ = try owned(state).run(
+                [PostgresStatement(sql, [token.generation, String(token.epoch)])], within: settings.patience)
         }
     }
 
@@ -324,7 +491,7 @@ final class PostgresStore: StateStore {
             do {
                 return .success(try body(&state))
             } catch {
-                if !(error is StoreError) { state.connection = nil }
+                if !(error is StoreError) { state.use(nil) }
                 let error = StoreError(postgres: error, doing, path)
                 if error.code == .fenced {
                     state.token = nil
@@ -346,12 +513,12 @@ final class PostgresStore: StateStore {
 
     private func connected(_ state: inout State) throws -> PostgresConnection {
         if let connection = state.connection, connection.isOpen { return connection }
-        state.connection = nil
+        state.use(nil)
         let connection = try PostgresConnection(
             settings.address.parameters(password: settings.password, lease: settings.lease),
             within: settings.patience)
         try PostgresServerCheck(connection, path: path, within: settings.patience).prepare()
-        state.connection = connection
+        state.use(connection)
         return connection
     }
 }

@@ -64,8 +64,9 @@ struct ExchangeDisk: Sendable {
         }
     }
 
-    /// How often a standby looks at the lease.
+    /// How often a standby looks at the lease, and while the owner waits for it.
     private static let standbyInterval = Duration.milliseconds(200)
+    private static let successionInterval = Duration.milliseconds(20)
 
     /// Waits until this process owns the database. A failure ends the first attempt; once it waits, a standby outlasts its database's
     /// failures, such as a change of the primary.
@@ -75,6 +76,7 @@ struct ExchangeDisk: Sendable {
         var owner: PostgresStore.Owner?
         var isFailing = false
         while true {
+            var isAwaited = false
             do throws(ExchangeError) {
                 let attempt = try await usable { () throws(StoreError) in try store.attempt() }
                 guard case .waiting(let found) = attempt else { return store }
@@ -84,13 +86,14 @@ struct ExchangeDisk: Sendable {
                 }
                 if found != owner { try await waiting(found) }
                 (owner, isFailing) = (found, false)
+                isAwaited = try await usable { () throws(StoreError) in try store.standBy() }
             } catch {
                 guard owner != nil, error.code == .databaseNotUsable else { throw error }
                 if !isFailing { logger.warning("The standby cannot see the database", metadata: ["error": "\(error)"]) }
                 isFailing = true
             }
             do {
-                try await Task.sleep(for: standbyInterval)
+                try await Task.sleep(for: isAwaited ? successionInterval : standbyInterval)
             } catch {
                 store.close()
                 throw ExchangeError(.databaseNotUsable, "the standby was stopped")
@@ -146,6 +149,64 @@ struct ExchangeDisk: Sendable {
                     "now_in": "table set_aside of \(store.path)",
                 ])
         }
+    }
+
+    // MARK: - Another exchange continues
+
+    /// How long an exchange that ends serves until a standby is ready, and then waits until that one serves.
+    private static let preparation = Duration.seconds(3)
+    private static let succession = Duration.seconds(2)
+
+    /// The database, if another exchange can take it over.
+    private var shared: PostgresStore? { store as? PostgresStore }
+
+    /// Whether another exchange can take the database over.
+    var isShared: Bool { shared != nil }
+
+    /// Whether another exchange waits for the database. It is not notified yet that this one ends.
+    func hasStandby() async -> Bool {
+        guard let shared else { return false }
+        let found = try? await Self.usable { () throws(StoreError) in try shared.standby() }
+        return (found ?? nil) != nil
+    }
+
+    /// Waits until a standby is ready to follow this exchange, which serves meanwhile.
+    ///
+    /// - Returns: The standby; nil if there is none.
+    func successor() async -> PostgresStore.Standby? {
+        guard let shared else { return nil }
+        let deadline = ContinuousClock.now + Self.preparation
+        while true {
+            let found = try? await Self.usable { () throws(StoreError) in try shared.leave() }
+            guard let standby = found ?? nil else { return nil }
+            if standby.isReady || ContinuousClock.now >= deadline { return standby }
+            try? await Task.sleep(for: Self.successionInterval)
+        }
+    }
+
+    /// Gives the database to a standby, once what was asked of it is done, and waits until that one serves; without one to any.
+    func giveAway(to standby: PostgresStore.Standby?) async {
+        guard let shared else { return }
+        try? await thread.shutdownGracefully()
+        do {
+            try await Self.usable { () throws(StoreError) in try shared.giveAway(to: standby) }
+            guard standby != nil else { return }
+            let deadline = ContinuousClock.now + Self.succession
+            while ContinuousClock.now < deadline {
+                let isFollowed = try await Self.usable { () throws(StoreError) in try shared.isFollowed() }
+                if isFollowed { return }
+                try? await Task.sleep(for: Self.successionInterval)
+            }
+        } catch {
+            // The lease ends by itself.
+        }
+    }
+
+    /// Notifies an exchange that has given the database away: its clients can come.
+    func noteServing() async {
+        guard let shared else { return }
+        // The next write would fail likewise, and is what ends this exchange.
+        try? await Self.usable { () throws(StoreError) in try shared.noteServing() }
     }
 
     /// Closes the database once what was asked of it is done.

@@ -54,7 +54,8 @@ final class ExchangeHub {
 
     /// Why requests are refused at present; `nil` if they are not.
     var obstacle: Obstacle? {
-        if failure != nil { return givesUpDatabase ? .givenUp : .failed }
+        if givesUpDatabase { return .givenUp }
+        if failure != nil { return .failed }
         return journal?.isFull == true ? .behind : nil
     }
 
@@ -70,10 +71,12 @@ final class ExchangeHub {
     private var meter = TurnMeter()
     /// The next turn of the event loop begins a round.
     private var isRoundPlanned = false
-    /// Set once by ``handOver()`` or ``stop()``.
+    /// Set once by ``handOver(to:)`` or ``stop(isFollowed:)``.
     private(set) var isStopping = false
-    /// Set once by ``handOver()``.
+    /// Set once by ``handOver(to:)``.
     private(set) var givesUpDatabase = false
+    /// What asks clients to move, kept by ``handOver(to:)`` until there is an exchange to move to.
+    private var farewells: [ExchangeCore.Output] = []
 
     /// - Parameters:
     ///   - journal: Where what must survive is written, with what an earlier run left; none to forget it all.
@@ -645,7 +648,7 @@ final class ExchangeHub {
 
     // MARK: - Channels and counters
 
-    /// Keeps a TCP connection in mind, so that ``stop()`` finds it.
+    /// Keeps a TCP connection in mind, so that ``stop(isFollowed:)`` finds it.
     func track(_ channel: any Channel) { channels.track(channel) }
 
     func countRefusedLogin() { counters.refusedLogins += 1 }
@@ -687,6 +690,13 @@ final class ExchangeHub {
         return snapshot
     }
 
+    private func closeSockets() {
+        for socket in connections.allSockets { socket.close(.goingDown) }
+    }
+
+    /// How long clients have to move before the goodbye.
+    private static let moving = TimeAmount.seconds(1)
+
     /// How long clients have to close after the goodbye.
     private static let farewell = TimeAmount.milliseconds(500)
 
@@ -695,10 +705,13 @@ final class ExchangeHub {
 
     /// Ends the work so that another process can continue it at once: what was accepted is written and answered, and nothing more is
     /// accepted. Sessions are left as by a kill, to be resumed there.
-    func handOver() -> EventLoopFuture<Void> {
+    ///
+    /// - Parameter url: The WebSocket's address of that process, to which ``stop(isFollowed:)`` asks clients to move.
+    func handOver(to url: String? = nil) -> EventLoopFuture<Void> {
         endWork()
+        guard let journal, !givesUpDatabase else { return loop.makeSucceededVoidFuture() }
+        keepFarewells(to: url)
         givesUpDatabase = true
-        guard let journal else { return loop.makeSucceededVoidFuture() }
         // What comes meanwhile is not waited for: under load there is always more.
         let written = loop.makePromise(of: Void.self)
         journal.afterWriting { [weak self, journal] _ in
@@ -706,6 +719,33 @@ final class ExchangeHub {
             written.succeed()
         }
         return written.futureResult
+    }
+
+    /// Readies what ``handOver(to:)`` says last: events have numbers, which are reserved for many at once, so the last write is short.
+    func prepareHandOver() -> EventLoopFuture<Void> {
+        guard let journal, failure == nil, !isStopping else { return loop.makeSucceededVoidFuture() }
+        carryOut(all: journal.take(moves(to: nil).others))
+        let written = loop.makePromise(of: Void.self)
+        journal.afterWriting { _ in written.succeed() }
+        return written.futureResult
+    }
+
+    /// The numbers of these events are this owner's, and the last ones: what reserves them is written with what was accepted before, so
+    /// that no other owner gives them again, and nothing is sent after.
+    private func keepFarewells(to url: String?) {
+        guard failure == nil else { return }
+        let moves = moves(to: url)
+        farewells = moves.events
+        carryOut(all: journal?.take(moves.others) ?? [])
+    }
+
+    private func moves(to url: String?) -> (events: [ExchangeCore.Output], others: [ExchangeCore.Output]) {
+        var outputs: [ExchangeCore.Output] = []
+        core.handle(.move(within: .zero, to: url), at: now, into: &outputs)
+        let isEvent = outputs.map { if case .event = $0 { true } else { false } }
+        return (
+            zip(outputs, isEvent).compactMap { $1 ? $0 : nil }, zip(outputs, isEvent).compactMap { $1 ? nil : $0 }
+        )
     }
 
     private func endWork() {
@@ -720,12 +760,19 @@ final class ExchangeHub {
 
     /// Says goodbye to every client, and closes what is still open half a second later: over TLS in order, and a moment later without
     /// waiting for a peer that does not read.
-    func stop() -> EventLoopFuture<Void> {
+    ///
+    /// - Parameter isFollowed: Whether another exchange serves: then clients may connect there before their sockets are closed.
+    func stop(isFollowed: Bool = false) -> EventLoopFuture<Void> {
         endWork()
-        requestMoves(within: .zero, to: nil)
-        for socket in connections.allSockets { socket.close(.goingDown) }
+        if givesUpDatabase { farewells.forEach { carryOut($0) } } else { requestMoves(within: .zero, to: nil) }
+        let moving = isFollowed ? Self.moving : .zero
+        if isFollowed {
+            loop.assumeIsolated().scheduleTask(in: moving) { [weak self] in self?.closeSockets() }
+        } else {
+            closeSockets()
+        }
         for time in [Self.farewell, Self.farewell + Self.closing] {
-            loop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.channels.closeAll() }
+            loop.assumeIsolated().scheduleTask(in: moving + time) { [weak self] in self?.channels.closeAll() }
         }
         return channels.closed(on: loop)
             .assumeIsolated()

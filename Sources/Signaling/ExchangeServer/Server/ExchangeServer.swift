@@ -116,6 +116,7 @@ public final class ExchangeServer: Sendable {
                     configuration, certificate, front.value, listener.value, hub: hub.value, logger: logger)
                 return NIOLoopBound(parts, eventLoop: loop)
             }.get()
+            await disk?.noteServing()
             let shares = configuration.memoryShares
             logger.debug("Memory limits are set", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
             return ExchangeServer(
@@ -208,20 +209,39 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.requestMoves(within: time, to: url) }
     }
 
-    /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a
-    /// second. A standby reads the state meanwhile.
+    /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a second.
+    ///
+    /// With a standby it serves for up to three seconds more, until that one is ready to follow, and then waits for up to two until it
+    /// serves: clients are asked to move there.
     public func stop() async {
+        let successor = await successor()
         try? await channel.close()
-        let handsOver = disk?.store.lease != nil
-        if handsOver {
-            try? await channel.eventLoop.flatSubmit { [hub] in hub.value.handOver() }.get()
-            await disk?.close()
+        if let disk, disk.isShared {
+            let url = successor?.process.url.flatMap { Self.webSocketURL(of: $0) }
+            try? await channel.eventLoop.flatSubmit { [hub] in hub.value.handOver(to: url) }.get()
+            await disk.giveAway(to: successor)
+            await disk.close()
         }
-        let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
+        let isFollowed = successor != nil
+        let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop(isFollowed: isFollowed) }
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
-        if !handsOver { await disk?.close() }
+        if disk?.isShared == false { await disk?.close() }
+    }
+
+    /// The standby that continues, once it is ready; nil without one.
+    private func successor() async -> PostgresStore.Standby? {
+        guard let disk, await disk.hasStandby() else { return nil }
+        try? await channel.eventLoop.flatSubmit { [hub] in hub.value.prepareHandOver() }.get()
+        return await disk.successor()
+    }
+
+    /// Where the WebSocket of the exchange at an address opens.
+    private static func webSocketURL(of url: String) -> String? {
+        guard url.hasPrefix("http") else { return nil }
+        let base = url.hasSuffix("/") ? String(url.dropLast()) : url
+        return "ws\(base.dropFirst("http".count))\(webSocketPath)"
     }
 }
 

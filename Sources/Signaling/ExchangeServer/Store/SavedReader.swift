@@ -13,8 +13,8 @@ struct SavedReader<Source: RowSource> {
         var saved = Saved()
         let exchange = try rows("SELECT runs, file_users_known FROM exchange").first
         saved.run = UInt64(clamping: try exchange?.decode(Int64.self, forColumn: "runs") ?? 1)
-        saved.tokens = try rows("SELECT * FROM tokens ORDER BY digest").map(token)
-        saved.logins = try rows("SELECT * FROM logins ORDER BY id").map { row in
+        saved.tokens = try database.values(of: .tokens, token)
+        saved.logins = try database.values(of: .logins) { row in
             StoredLogin(
                 id: try row.decode(forColumn: "id"), issuer: try row.decode(forColumn: "issuer"),
                 family: try row.decode(forColumn: "family"),
@@ -22,33 +22,35 @@ struct SavedReader<Source: RowSource> {
                 reached: UInt64(clamping: try row.decode(Int64.self, forColumn: "reached")),
                 used: try row.decode(Int64?.self, forColumn: "used_ms").map(past))
         }
-        saved.sessions = try rows("SELECT * FROM sessions ORDER BY rowid").map(session)
-        saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
-        saved.groups = try rows("SELECT * FROM groups ORDER BY rowid").map { row in
+        saved.sessions = try database.values(of: .sessions, session)
+        saved.invites = try database.values(of: .invites, invite)
+        saved.groups = try database.values(of: .groups) { row in
             StoredGroup(
                 id: try row.identifier("id"), name: try row.decode(forColumn: "name"),
                 owner: try row.identifier("owner"),
                 members: try StoreCoding.value([UserID].self, try row.decode(forColumn: "members")))
         }
-        saved.pushTargets = try rows("SELECT * FROM push_targets ORDER BY rowid").map { row in
+        saved.pushTargets = try database.values(of: .pushTargets) { row in
             StoredPushTargets(
                 user: try row.identifier("user"), device: try row.identifier("device"),
                 targets: try StoreCoding.value(
                     [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
         }
-        for row in try rows("SELECT * FROM users") {
-            saved.added[try row.identifier("id")] = try row.decode(forColumn: "added")
+        let added = try database.values(of: .users) { row in
+            let user: UserID = try row.identifier("id")
+            return (user, try row.decode(Int64.self, forColumn: "added"))
         }
+        for (user, time) in added { saved.added[user] = time }
         if try exchange?.decode(Bool.self, forColumn: "file_users_known") == true {
-            saved.fileUsers = Set(try rows("SELECT * FROM file_users").map { try $0.identifier("id") })
+            saved.fileUsers = Set(try database.values(of: .fileUsers) { try $0.identifier("id") })
         }
-        saved.acquaintances = try rows("SELECT * FROM acquaintances").map { row in
+        saved.acquaintances = try database.values(of: .acquaintances) { row in
             StoredAcquaintance(
                 owner: try row.identifier("owner"), user: try row.identifier("user"),
                 used: past(try row.decode(forColumn: "used_ms")))
         }
-        saved.pendingPushes = try rows("SELECT * FROM pushes ORDER BY rowid").compactMap(push)
-        saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
+        saved.pendingPushes = try database.values(of: .pushes, push).compactMap(\.self)
+        saved.calls = try database.values(of: .calls) { row in
             StoredCall(
                 invite: try row.identifier("invite"), inviter: try row.identifier("inviter"),
                 inviterDevice: try row.identifier("inviter_device"), invitee: try row.identifier("invitee"),
@@ -78,41 +80,64 @@ struct SavedReader<Source: RowSource> {
 
     private func streams() throws -> [Saved.Stream] {
         var streams: [Principal: Saved.Stream] = [:]
-        for row in try rows("SELECT * FROM streams") {
-            let principal = try row.principal()
-            streams[principal] = Saved.Stream(
-                principal: principal, reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
+        let reserved = try database.values(of: .streams) { row in
+            Saved.Stream(
+                principal: try row.principal(),
+                reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
                 forgotten: UInt64(clamping: try row.decode(Int64.self, forColumn: "forgotten")))
         }
-        for row in try rows("SELECT * FROM outdated_events") {
-            let principal = try row.principal()
-            func device(_ column: String) throws -> DeviceID? {
-                try row.decode(String.self, forColumn: column).isEmpty ? nil : try row.identifier(column)
-            }
-            let audience: StoredEvent.Audience =
-                if let only = try device("device") { .device(only) } else {
-                    .registered(except: try device("except_device"))
-                }
-            streams[principal, default: .init(principal: principal, reserved: 0, forgotten: 0)].outdated[audience] =
+        for stream in reserved { streams[stream.principal] = stream }
+        let outdated = try database.values(of: .outdatedEvents) { row in
+            (
+                try row.principal(), try audience(ofOutdated: row),
                 UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence"))
+            )
+        }
+        for (principal, audience, sequence) in outdated {
+            streams[principal, default: .init(principal: principal, reserved: 0, forgotten: 0)].outdated[audience] =
+                sequence
         }
         return Array(streams.values)
+    }
+
+    private func audience(ofOutdated row: Source.Row) throws -> StoredEvent.Audience {
+        func device(_ column: String) throws -> DeviceID? {
+            try row.decode(String.self, forColumn: column).isEmpty ? nil : try row.identifier(column)
+        }
+        if let only = try device("device") { return .device(only) }
+        return .registered(except: try device("except_device"))
     }
 
     /// A body that several events have is read once, and they share it.
     private func events() throws -> [StoredEvent] {
         var last: UInt64 = 0
-        var bodies: [Int64: EventBody] = [:]
         func body(_ text: String) -> EventBody {
             last += 1
             return EventBody(number: last, text: EventText(kept: text))
         }
-        for row in try rows("SELECT id, text FROM event_bodies") {
-            bodies[try row.decode(forColumn: "id")] = body(try row.decode(forColumn: "text"))
+        let texts = try database.values(of: .eventBodies) { row in
+            (try row.decode(Int64.self, forColumn: "id"), try row.decode(String.self, forColumn: "text"))
         }
-        return try rows("SELECT * FROM events ORDER BY \"user\", guest, room, sequence").map { row in
-            let shared: Int64? = try row.decode(forColumn: "shared")
-            return try event(row, shared.flatMap { bodies[$0] } ?? body(try row.decode(forColumn: "body")))
+        let bodies = Dictionary(texts.map { ($0.0, body($0.1)) }) { first, _ in first }
+        return try database.values(of: .events, event).map { row in
+            StoredEvent(
+                principal: row.principal, sequence: row.sequence,
+                body: try row.shared.flatMap { bodies[$0] } ?? body(row.ownText()), audience: row.audience, at: row.at)
+        }
+    }
+
+    /// An event whose body may be another table's.
+    private struct EventRow {
+        var principal: Principal
+        var sequence: UInt64
+        var shared: Int64?
+        var text: String?
+        var audience: StoredEvent.Audience
+        var at: Instant
+
+        func ownText() throws -> String {
+            guard let text else { throw MissingValue(column: "body") }
+            return text
         }
     }
 
@@ -174,13 +199,13 @@ struct SavedReader<Source: RowSource> {
         try row.decode(String?.self, forColumn: column).map { try KeptJSON(text: $0) }
     }
 
-    private func event(_ row: Source.Row, _ body: EventBody) throws -> StoredEvent {
+    private func event(_ row: Source.Row) throws -> EventRow {
         let device: DeviceID? = try row.optionalIdentifier("device")
         let isForAll = try row.decode(Bool.self, forColumn: "for_all")
-        return StoredEvent(
+        return EventRow(
             principal: try row.principal(),
             sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
-            body: body,
+            shared: try row.decode(forColumn: "shared"), text: try row.text("body"),
             audience: try isForAll
                 ? .every : device.map { .device($0) } ?? .registered(except: row.optionalIdentifier("except_device")),
             at: past(try row.decode(forColumn: "at_ms")))

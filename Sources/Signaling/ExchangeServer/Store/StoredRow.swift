@@ -38,10 +38,17 @@ protocol RowSource {
     associatedtype Row: StoredRow
     /// - Parameter values: `$1` and those that follow.
     func rows(_ sql: String, _ values: [any StoredValue]) throws -> [Row]
+
+    /// What `make` makes of each row of a table, in the table's order.
+    func values<Value>(of table: StoredTable, _ make: (Row) throws -> Value) throws -> [Value]
 }
 
 extension RowSource {
     func rows(_ sql: String) throws -> [Row] { try rows(sql, []) }
+
+    func values<Value>(of table: StoredTable, _ make: (Row) throws -> Value) throws -> [Value] {
+        try rows(table.query).map(make)
+    }
 }
 
 extension SQLiteConnection: RowSource {
