@@ -385,7 +385,9 @@ struct MCPToolTests {
         #expect(agent.last.structured["code"] == "no_such_call")
         agent.event(ended)
         agent.call(2, "explain_call", #"{"call":7}"#)
-        guard case .explain(2, search: "inv-7", account: nil, waits: true)? = agent.outputs.last else { return #expect(Bool(false)) }
+        guard case .explain(2, search: "inv-7", account: nil, waits: true)? = agent.outputs.last else {
+            return #expect(Bool(false))
+        }
         agent.take(.explained(2, text: "It ended.", object: #"{"reason":"completed"}"#))
         #expect(agent.last.text == "It ended." && agent.last.structured == ["reason": "completed"])
     }

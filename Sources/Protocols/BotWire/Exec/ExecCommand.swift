@@ -69,8 +69,9 @@ public enum ExecCommand: Hashable, Sendable {
 public struct ExecHandover: Hashable, Sendable {
     /// The person.
     public let target: String
-    /// What the person hears: a text, or the path of a file; nil for nothing.
+    /// The text that the person hears; nil for none.
     public let whisper: String?
+    /// The path of the file that the person hears; nil for none.
     public let whisperFile: String?
     /// The key with which the person accepts; nil: it is joined when the whisper has ended.
     public let acceptKey: Character?
