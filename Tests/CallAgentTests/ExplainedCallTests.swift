@@ -85,14 +85,16 @@ struct ExplainedCallTests {
     @Test("While a call runs, its device says what its record would be, and nothing of calls that ended")
     func running() async throws {
         let path = folder + "/caller.jsonl"
-        let records = try await call(for: .seconds(3)) { device in
-            let name = try #require(try CallJournal.records(in: path).first?.call)
-            let running = try #require(await device.runningRecord(name))
-            let facts = try #require(running.facts)
-            #expect(facts.isRunning && facts.outcome.hasSuffix("s so far.") && running.findings == [])
-            #expect(facts.media?.received.packets ?? 0 >= 100 && running.timeline != nil)
-            #expect(await device.runningRecord("another") == nil)
-        }
+        let records = try await call(
+            for: .seconds(3),
+            during: { device in
+                let name = try #require(try CallJournal.records(in: path).first?.call)
+                let running = try #require(await device.runningRecord(name))
+                let facts = try #require(running.facts)
+                #expect(facts.isRunning && facts.outcome.hasSuffix("s so far.") && running.findings == [])
+                #expect(facts.media?.received.packets ?? 0 >= 100 && running.timeline != nil)
+                #expect(await device.runningRecord("another") == nil)
+            })
         #expect(records.caller.isOver && records.caller.facts?.isRunning == false)
     }
 
