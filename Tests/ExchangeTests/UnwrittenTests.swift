@@ -60,6 +60,28 @@ import Realtime
         }
     }
 
+    @Test("Once another process has taken the database, nothing is answered on sockets, and over HTTP as by a standby")
+    func taken() throws {
+        let scenario = HubScenario(users: ["alice", "bob"], apiKeys: [key])
+        let service = scenario.makeRESTService()
+        scenario.disk.fault = StoreError(.fenced, "it was taken")
+        _ = scenario.hub.issueTokens(Grant(user: "alice", isAnonymous: false, application: "app"))
+        scenario.settle()
+        // Its connection was accepted by the system while this process was stopped.
+        let late = try scenario.connect()
+        let device = DeviceDescription(id: "d", name: "device")
+        try scenario.ask(SessionStart(token: Redacted("token of bob"), device: device), on: late)
+        scenario.settle()
+        var frames: [WebSocketOpcode] = []
+        while let frame = try late.readOutbound(as: WebSocketFrame.self) { frames.append(frame.opcode) }
+        #expect(frames == [.connectionClose])
+        var answer: HTTPAnswer?
+        service.answer(request(.GET, "/v1/connection", bearer: try signed(for: "bob"))) { answer = $0 }
+        scenario.settle()
+        let failure = try SignalCoding.decode(RESTFailure.self, from: try #require(answer).body)
+        #expect(failure.error.code == "standby")
+    }
+
     @Test(
         "CONN-12: Clients of an exchange that ends are asked to move once another serves, and hear nothing else of it")
     func moves() throws {

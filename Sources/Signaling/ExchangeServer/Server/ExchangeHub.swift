@@ -52,9 +52,12 @@ final class ExchangeHub {
         case givenUp
     }
 
+    /// Whether the database is another exchange's, or will be in a moment.
+    var isReplaced: Bool { givesUpDatabase || fence != nil }
+
     /// Why requests are refused at present; `nil` if they are not.
     var obstacle: Obstacle? {
-        if givesUpDatabase { return .givenUp }
+        if isReplaced { return .givenUp }
         if failure != nil { return .failed }
         return journal?.isFull == true ? .behind : nil
     }
@@ -74,7 +77,7 @@ final class ExchangeHub {
     /// Set once by ``handOver(to:)`` or ``stop(isFollowed:)``.
     private(set) var isStopping = false
     /// Set once by ``handOver(to:)``.
-    private(set) var givesUpDatabase = false
+    private var givesUpDatabase = false
     /// What asks clients to move, kept by ``handOver(to:)`` until there is an exchange to move to.
     private var farewells: [ExchangeCore.Output] = []
 
@@ -181,7 +184,7 @@ final class ExchangeHub {
     func add(_ socket: SocketSession) -> ConnectionID {
         let connection = connections.add(socket)
         handle(.connected(connection))
-        if isStopping { socket.close(.goingDown) }
+        if isStopping || isReplaced { socket.close(.goingDown) }
         return connection
     }
 

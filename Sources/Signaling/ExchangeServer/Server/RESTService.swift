@@ -60,7 +60,7 @@ final class RESTService {
         // A token that is sent has been stored.
         let reply = { [hub, streams] (answer: HTTPAnswer) in
             hub.afterWriting { isKept in
-                tell(isKept ? answer : Self.unwritten(hub.givesUpDatabase ? .givenUp : .failed, request, streams))
+                tell(isKept ? answer : Self.unwritten(hub.isReplaced ? .givenUp : .failed, request, streams))
             }
         }
         guard !hub.isStopping else { return reply(ending(request)) }
@@ -86,7 +86,7 @@ final class RESTService {
     }
 
     private func ending(_ request: RESTRequest) -> HTTPAnswer {
-        guard !hub.givesUpDatabase else { return Self.unwritten(.givenUp, trace: request.trace) }
+        guard !hub.isReplaced else { return Self.unwritten(.givenUp, trace: request.trace) }
         return .failure(.unavailable, "The exchange is shutting down.", trace: request.trace, retryAfterSeconds: 5)
     }
 
