@@ -54,6 +54,7 @@ public struct ControlConfiguration: Sendable, Equatable {
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         let part = section.value(\.http, &problems)
         let http = part.map { ControlHTTPConfiguration($0, &problems) }
+        webhooks = ControlWebhook.all(section, http, &problems)
         switch section.value(\.socket, &problems) {
         case nil: return nil
         case "default"?: socket = .standard
@@ -71,7 +72,6 @@ public struct ControlConfiguration: Sendable, Equatable {
         }
         access = section.value(\.access, &problems)
         self.http = http
-        webhooks = ControlWebhook.all(section, http, &problems)
     }
 
     /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.
