@@ -305,7 +305,7 @@ extension BrokenConfiguration {
             "9: control.http.allowed_origins: \"https://desk.example.org/a\" must be an origin without a path"),
         .device(
             "a webhook without a history, in plain text",
-            "control:\n  socket: default\n  webhooks:\n    - url: http://192.0.2.1/a\n      secret_file: good.pem\n",
+            "control:\n  socket: default\n  webhooks:\n    - url: http://192.0.2.1/a\n      secret_file: good.key\n",
             "6: control.webhooks: needs control.http.history_folder, where events wait for them",
             "7: control.webhooks[1].url: must begin with https://, unless it is on this machine"),
         .device(
@@ -316,15 +316,18 @@ extension BrokenConfiguration {
         .device(
             "a webhook whose trust roots are no PEM",
             "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n"
-                + "      secret_file: good.pem\n      trust_roots: garbage.pem\n", offline: false,
+                + "      secret_file: good.key\n      trust_roots: garbage.pem\n", offline: false,
             "10: control.webhooks[1].trust_roots: \"DIR/garbage.pem\": it holds no certificate in PEM form"),
         .device(
-            "a webhook without a secret, and another with the address of the first",
-            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n"
-                + "    - { url: \"https://b.example\", secret_file: good.pem }\n"
-                + "    - { url: \"https://b.example\", secret_file: good.pem }\n", offline: false,
-            "8: control.webhooks[1].secret_file: is required here; give secret_file: PATH or secret_env: NAME",
-            "10: control.webhooks[3].url: is that of an earlier webhook"),
+            "a webhook without a secret",
+            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n    - url: https://a.example\n",
+            "8: control.webhooks[1].secret_file: is required here; give secret_file: PATH or secret_env: NAME"),
+        .device(
+            "two webhooks with the same address",
+            "control:\n  socket: default\n  http: { history_folder: . }\n  webhooks:\n"
+                + "    - { url: \"https://b.example\", secret_file: good.key }\n"
+                + "    - { url: \"https://b.example\", secret_file: good.key }\n", offline: false,
+            "9: control.webhooks[2].url: is that of an earlier webhook"),
         .device(
             "an id that no device can have", "device:\n  id: \"\\u200Bx\"\n",
             "5: device.id: the device's id has the character U+200B"),
