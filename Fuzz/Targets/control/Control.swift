@@ -21,7 +21,7 @@ private func read(_ bytes: [UInt8]) {
         require((try? ControlRequest(line: Array(written.dropLast()))) == request, "a request reads back as written")
     }
     // The same lines as an agent's messages, and as events of its device.
-    var door = MCPDoor(version: "1", isReadOnly: false)
+    var door = MCPDoor(version: "1", isReadOnly: false) { _, _ in true }
     var outputs: [MCPDoor.Output] = []
     for line in lines {
         door.handle(.line(line), at: .zero, into: &outputs)
