@@ -82,4 +82,22 @@ struct CallBridgesTests {
         #expect(feed(&bridges, .key("4", of: cem)) == [.press("4", on: bob)])
         #expect(feed(&bridges, .ended(cem)) == [.disconnect(bob)])
     }
+
+    @Test("A call that replaces another one is hung up when the other side ends: it has nothing to go back to")
+    func replacedHasNothing() {
+        var bridges = CallBridges()
+        _ = feed(&bridges, .join(ann, bob, then: .goBack, otherThen: .goBack))
+        _ = feed(&bridges, .replaced(ann, by: cem))
+        #expect(feed(&bridges, .ended(bob)) == [.hangUp(cem)])
+    }
+
+    @Test("A call that is on hold already when it is joined has the other one hear music")
+    func heldBefore() {
+        var bridges = CallBridges()
+        #expect(feed(&bridges, .held(bob, true)).isEmpty)
+        #expect(
+            feed(&bridges, .join(ann, bob, then: .hangUp, otherThen: .hangUp)) == [.connect(ann, bob), .playMusic(ann)])
+        #expect(feed(&bridges, .held(bob, false)) == [.stopMusic(ann)])
+        #expect(feed(&bridges, .ended(bob)) == [.hangUp(ann)])
+    }
 }

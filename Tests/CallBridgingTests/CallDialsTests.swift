@@ -127,4 +127,15 @@ struct CallDialsTests {
         desk.now = desk.now.advanced(by: .seconds(5))
         #expect(desk.feed(.ended(dan, .noAnswer)) == [.ended(caller: caller, .completed, duration: .seconds(5))])
     }
+
+    @Test("A caller that is joined is replaced by another call: the callee is not hung up with the former one")
+    func callerReplaced() {
+        var desk = ringing()
+        _ = desk.feed(.answered(bob))
+        _ = desk.feed(.join(caller))
+        let dan = CallID(number: 4)
+        #expect(desk.feed(.replaced(caller, by: dan)).isEmpty)
+        #expect(desk.feed(.ended(caller, .noAnswer)).isEmpty)
+        #expect(desk.feed(.ended(dan, .noAnswer)).contains(.hangUp(bob)))
+    }
 }

@@ -44,8 +44,8 @@ struct CallHandoversTests {
     }
 
     private static let joining: [CallHandovers.Output] = [
-        report(.accepted), .join(person, caller: caller, .leaves), .stopSound(of: caller), .stopSound(of: person),
-        report(.joined),
+        report(.accepted), report(.joined), .join(person, caller: caller, .leaves), .stopSound(of: caller),
+        .stopSound(of: person),
     ]
 
     private func ringing(_ request: HandoverRequest = request()) -> Desk {

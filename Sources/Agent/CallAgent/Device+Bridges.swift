@@ -174,7 +174,7 @@ extension Device {
             return
         }
         let callee = try admission.callee(
-            ofDial: name, own: signaling.user, dialled: participants.dials.callCount,
+            ofDial: name, own: signaling.user, dialled: participants.dials.callCount + participants.handovers.callCount,
             unless: { obstacle(toCallWith: placedPart(AudioBehaviour(source: .silence), behaviour: behaviour)) }
         ).get()
         var audio = files(of: behaviour).audio(to: callee)

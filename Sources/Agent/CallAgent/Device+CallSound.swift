@@ -20,6 +20,11 @@ extension Device {
         publish(.playing(id, path: path))
     }
 
+    /// Plays a file as ``play(_:on:)`` does, and publishes nothing: calls that wait hear theirs again and again.
+    func playToWaiting(_ path: String, on id: CallID) async throws(CallSoundError) {
+        try await sound(of: id).play(path)
+    }
+
     /// Stops what ``play(_:on:)`` plays.
     public func stopPlaying(on id: CallID) throws(CallSoundError) { try sound(of: id).stopPlaying() }
 

@@ -139,7 +139,9 @@ extension Device {
         if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
         if calls[id]?.session.runningStream == nil { keepWaitingRecord(of: id) }
         if case .announcementEnded(_, let path, let end) = event {
+            let isMusic = participants.music.isPlaying(path, in: id)
             feed(music: .ended(path, in: id, isPlayed: end == .played))
+            if isMusic { return }
         }
         if let event = DeviceEvent(event, of: id) { publish(event) }
     }
@@ -241,7 +243,7 @@ extension Device {
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
             call.canBeTransferred && admits(request) && participants.bridges.partner(of: id) == nil
-            && obstacle(toCallWith: call.part) == nil
+            && !participants.handovers.isPerson(id) && obstacle(toCallWith: call.part) == nil
         feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
     }
 

@@ -39,6 +39,8 @@ extension Device {
 
     /// Takes back a hand-over: the person stops ringing, or is hung up.
     public func cancelHandover(of id: CallID) throws(CallSoundError) {
+        // It may not have begun, before the call is established.
+        if participants.waitingHandovers.removeValue(forKey: id) != nil { return }
         guard participants.handovers.isUnderWay(for: id), !participants.handovers.isJoined(id) else {
             throw CallSoundError(.wrongState, "\(id) is not being handed over; handover begins that")
         }
@@ -211,7 +213,7 @@ extension Device {
     private func play(_ path: String, toWaiting id: CallID) {
         Task {
             do throws(CallSoundError) {
-                try await play(path, on: id)
+                try await playToWaiting(path, on: id)
                 feed(music: .began(path, in: id))
             } catch {
                 log.musicFails(path, because: error.description, about: calls.about(id))

@@ -78,6 +78,12 @@ extension Device {
         setJoiningTimer()
     }
 
+    /// A call whose bot or program has left it, as after a hand-over, has nothing to go back to.
+    private func endIfAlone(_ id: CallID) {
+        guard let call = calls[id]?.session, call.hasParticipant, !call.isAttended else { return }
+        feed(.user(.hangUp(because: .request)), to: id)
+    }
+
     private func carryOut(_ output: CallParking.Output, goesBack: Bool) {
         switch output {
         case .hold(let call):
@@ -87,6 +93,7 @@ extension Device {
             if let stream = calls[call]?.session.runningStream { engine.unbridge(stream) }
             feed(music: .stop(call))
             releaseDeferredEnd(of: call)
+            endIfAlone(call)
         case .join(let parked, let other):
             let sequel: CallBridges.Sequel = goesBack ? .goBack : .hangUp
             feed(bridges: .join(parked, other, then: sequel, otherThen: sequel))

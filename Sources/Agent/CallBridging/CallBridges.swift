@@ -59,6 +59,8 @@ public struct CallBridges: Sendable {
     }
 
     private var ends: [CallID: End] = [:]
+    /// Calls whose peers are on hold, joined or not.
+    private var held: Set<CallID> = []
 
     /// Joins none.
     public init() {}
@@ -74,29 +76,37 @@ public struct CallBridges: Sendable {
             ends[one] = End(partner: other, sequel: sequel)
             ends[other] = End(partner: one, sequel: otherSequel)
             outbox.append(.connect(one, other))
+            for call in [one, other] where held.contains(call) { setHeld(true, call, into: &outbox) }
         case .part(let call):
             guard let partner = remove(call, into: &outbox)?.partner else { return }
             outbox += [.disconnect(call), .disconnect(partner)]
         case .held(let call, let isHeld):
-            guard let end = ends[call], end.isHeld != isHeld else { return }
-            ends[call]?.isHeld = isHeld
-            outbox.append(isHeld ? .playMusic(end.partner) : .stopMusic(end.partner))
+            if isHeld { held.insert(call) } else { held.remove(call) }
+            setHeld(isHeld, call, into: &outbox)
         case .replaced(let former, let call):
             guard ends[call] == nil, let end = ends.removeValue(forKey: former) else { return }
             // Whether the new one is on hold is reported of that one.
             if end.isHeld { outbox.append(.stopMusic(end.partner)) }
-            ends[call] = End(partner: end.partner, sequel: end.sequel, isPending: true)
+            // It has nothing to go back to: what took part in the former one has ended with it.
+            ends[call] = End(partner: end.partner, sequel: .hangUp, isPending: true)
             ends[end.partner]?.partner = call
         case .established(let call):
             guard let end = ends[call], end.isPending else { return }
             ends[call]?.isPending = false
             outbox.append(.connect(call, end.partner))
         case .ended(let call):
+            held.remove(call)
             guard let (partner, sequel) = remove(call, into: &outbox) else { return }
             outbox.append(sequel == .hangUp ? .hangUp(partner) : .disconnect(partner))
         case .key(let key, let call):
             if let partner = ends[call]?.partner { outbox.append(.press(key, on: partner)) }
         }
+    }
+
+    private mutating func setHeld(_ isHeld: Bool, _ call: CallID, into outbox: inout [Output]) {
+        guard let end = ends[call], end.isHeld != isHeld else { return }
+        ends[call]?.isHeld = isHeld
+        outbox.append(isHeld ? .playMusic(end.partner) : .stopMusic(end.partner))
     }
 
     /// - Returns: The other call, and what becomes of it.

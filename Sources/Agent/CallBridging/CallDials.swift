@@ -159,8 +159,14 @@ public struct CallDials: Sendable {
         outbox.append(.hangUp(call))
     }
 
-    /// A callee that is joined is replaced; the flow of a caller ends with the caller's call.
+    /// The flow of a caller ends with the caller's call; the join does not.
     private mutating func replace(_ former: CallID, by call: CallID) {
+        if let dial = dials[former], case .joined = dial.phase {
+            dials[former] = nil
+            dials[call] = dial
+            for placed in dial.calls { callers[placed] = call }
+            return
+        }
         guard let caller = callers[former], case .joined(former, let since)? = dials[caller]?.phase else { return }
         callers[former] = nil
         callers[call] = caller

@@ -194,8 +194,9 @@ public struct CallHandovers: ProtocolCore {
         guard let role = handovers[caller]?.request.role else { return }
         handovers[caller]?.phase = .joined(call)
         report(.accepted, of: caller, into: &outbox)
-        outbox += [.join(call, caller: caller, role), .stopSound(of: caller), .stopSound(of: call)]
+        // Before the join, which takes the participant out that it is for.
         report(.joined, of: caller, into: &outbox)
+        outbox += [.join(call, caller: caller, role), .stopSound(of: caller), .stopSound(of: call)]
     }
 
     private mutating func fireTimers(at now: Instant, into outbox: inout [Output]) {

@@ -59,6 +59,11 @@ public struct CallMusic: Sendable {
     /// Whether a call hears something, or is about to.
     public func isHeard(in call: CallID) -> Bool { listeners[call]?.sound != nil }
 
+    /// Whether the call hears this file as music or whisper.
+    public func isPlaying(_ path: String, in call: CallID) -> Bool {
+        if case .playing(path, _)? = listeners[call]?.playing { true } else { false }
+    }
+
     /// Takes what happened.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {

@@ -37,6 +37,9 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var logs: LogOptions
 
+    /// What webhooks may take at the end, and the history of events behind them.
+    private static let lastWordsSeconds = 4
+
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
@@ -60,7 +63,8 @@ struct RunCommand: AsyncParsableCommand {
         Self.onHangUp { await reload.run { await status.text } }
         await Self.followNetwork(accounts, group, logger)
         let watchdog = unit.feedWatchdog { await accounts.isAlive() }
-        let ending = EndRequest(moreSeconds: draining.drain)
+        let lastWords = configuration.control?.http == nil ? 0 : Self.lastWordsSeconds
+        let ending = EndRequest(moreSeconds: draining.drain + lastWords)
         let reporter = AccountReporter(
             configuration, media: media, monitor: monitor, status: status, control: control, ending: ending,
             logger: logger)
