@@ -1,5 +1,5 @@
 import ExchangeCore
-import ExchangeServer
+@testable import ExchangeServer
 import Foundation
 import SignalWire
 import Testing

@@ -35,7 +35,8 @@ import Testing
             try database.write { try $0.run("INSERT INTO things VALUES (?1, ?1, ?2)", [nil, true]) }
             let last = try database.read { try $0.allRows(of: "SELECT * FROM things WHERE name IS NULL")[0] }
             #expect(last.values == [.null, .null, .real(1)])
-            #expect(try last.real("size") == 1 && last.text("name") == nil)
+            #expect(try last.real("size") == 1)
+            #expect(try last.text("name") == nil)
             #expect(throws: MissingValue.self) { try last.integer("none") }
             #expect(throws: MissingValue.self) { try last.text("size") }
         }

@@ -181,7 +181,12 @@ public final class CallJournal: Sendable {
         do throws(PrivateFileError) {
             let opened = try Opened(path)
             let journal = opened.journal
-            let kept = try journal.lines().compactMap(KeptCall.init(line:))
+            // Without what takes memory and is not looked at here.
+            let kept = try journal.lines().compactMap { line in
+                var call = KeptCall(line: line)
+                (call?.timeline, call?.moments) = (nil, nil)
+                return call
+            }
             if kept.contains(where: { $0.application != application }) {
                 try journal.clear()
                 return opened

@@ -180,6 +180,7 @@ extension Device {
             guard let call = calls[id]?.session, try !participants.summon(to: call, own: signaling.user) else { return }
             feed(.participant(.ready(id), from: .line), to: id)
         } catch {
+            calls[id]?.observation.add(.programFailed, "\(error)")
             feed(.failed(MediaFailure(error)), to: id)
         }
     }

@@ -28,17 +28,15 @@ public struct CallDiagnosis: Sendable {
         case .reordering: [.jitter]
         case .machineStalled: [.jitter, .lossHere, .reordering, .longDelay, .clockDrift, .diskSlow]
         case .peerVanished, .lossHere: [.peerSilent, .peerQuiet]
-        case .severalStreams: [.jitter, .lossHere, .reordering, .peerVanished, .clockDrift, .peerSilent, .peerQuiet]
-        case .unknownSource: [.peerVanished, .lossHere, .peerSilent, .peerQuiet]
-        case .onHold:
-            [.peerVanished, .nothingReceived, .peerSendsNoSound, .nothingSentArrives, .peerSilent, .peerQuiet]
-        case .programFailed, .programStuck: [.programSilent, .slowProgram]
+        case .severalStreams: [.jitter, .reordering, .clockDrift, .peerSilent, .peerQuiet]
+        case .programFailed: [.programSilent, .slowProgram]
+        case .programStuck: [.programSilent]
         case .fileFailed: [.diskSlow]
         case .muted: [.microphoneSilent, .microphoneQuiet]
         case .setUpFailed, .nothingReceived, .nothingSentArrives, .peerSendsNoSound, .noPackets,
             .lossThere, .jitter, .longDelay, .slowMedia, .diskSlow, .cardGaps, .slowProgram, .connectionLost, .killed,
             .clockDrift, .microphoneSilent, .microphoneQuiet, .peerSilent, .peerQuiet, .programSilent,
-            .peerClipped, .clipped, .serviceLost:
+            .peerClipped, .clipped, .serviceLost, .onHold, .unknownSource:
             []
         }
     }

@@ -31,17 +31,17 @@ public struct CallMoment: Codable, Hashable, Sendable {
     public let at: Int64
     /// What happened.
     public let kind: Kind
-    /// More of it, 240 characters at most; nil if there is nothing more to say.
+    /// More of it, 240 Unicode scalars at most; nil if there is nothing more to say.
     public let text: String?
 
-    /// The longest text, in characters.
+    /// The longest text, in scalars: a character may have any number of them.
     static let longestText = 240
 
     /// What happened at a time.
     public init(_ kind: Kind, at: Int64, text: String? = nil) {
         self.kind = kind
         self.at = at
-        self.text = text.map { String($0.prefix(Self.longestText)) }
+        self.text = text.map { String($0.unicodeScalars.prefix(Self.longestText)) }
     }
 }
 

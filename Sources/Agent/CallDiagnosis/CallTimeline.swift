@@ -49,8 +49,10 @@ public struct CallTimeline: Codable, Hashable, Sendable {
     public private(set) var begins: Int64
     /// Seconds of a row.
     public private(set) var step = 1
-    /// A row for each step, by the columns' order.
-    private var rows: [[Int32]] = []
+    /// The number of rows.
+    public private(set) var count = 0
+    /// The columns in their order, with a number for each row; empty for one that has only zeros, as most have.
+    private var columns = [[Int32]](repeating: [], count: Column.allCases.count)
     /// The counters at the end of the newest row.
     private var counted = [Int](repeating: 0, count: Column.allCases.count)
 
@@ -59,16 +61,13 @@ public struct CallTimeline: Codable, Hashable, Sendable {
     /// - Parameter begins: The time, in milliseconds since 1970.
     public init(begins: Int64) { self.begins = begins }
 
-    /// The number of rows.
-    public var count: Int { rows.count }
-
     /// Whether a number of seconds since the beginning has passed that ends a row.
-    public func isDue(at second: Int) -> Bool { second >= (rows.count + 1) * step }
+    public func isDue(at second: Int) -> Bool { second >= (count + 1) * step }
 
     /// The counts of a column, a number for each row.
     public subscript(column: Column) -> [Int] {
-        let index = column.index
-        return rows.map { Int($0[index]) }
+        let values = columns[column.index]
+        return values.isEmpty ? [Int](repeating: 0, count: count) : values.map { Int($0) }
     }
 
     /// When a row begins, in milliseconds since 1970.
@@ -81,33 +80,44 @@ public struct CallTimeline: Codable, Hashable, Sendable {
     /// the counters could not be had meanwhile, is spread over them.
     package mutating func note(_ counters: [Column: Int], at second: Int) {
         while second / step >= Self.mostRows { thin() }
-        let new = max(1, second / step - rows.count)
+        let new = max(1, second / step - count)
         let added = Column.allCases.map { column in
             let (index, value) = (column.index, counters[column] ?? 0)
             defer { counted[index] = value }
             return column.isLevel ? value : max(0, value - counted[index])
         }
         for part in 0..<new {
-            rows.append(
-                Column.allCases.map { column in
-                    let value = added[column.index]
-                    let share = column.isLevel ? value : value * (part + 1) / new - value * part / new
-                    return Int32(clamping: share)
-                })
+            for column in Column.allCases {
+                let value = added[column.index]
+                let share = column.isLevel ? value : value * (part + 1) / new - value * part / new
+                append(Int32(clamping: share), to: column)
+            }
+            count += 1
         }
-        if rows.count >= Self.mostRows { thin() }
+        if count >= Self.mostRows { thin() }
     }
 
     /// Makes one row of each two.
     private mutating func thin() {
-        rows = stride(from: 0, to: rows.count, by: 2).map { first in
-            guard first + 1 < rows.count else { return rows[first] }
-            return Column.allCases.map { column in
-                let (one, two) = (rows[first][column.index], rows[first + 1][column.index])
+        for column in Column.allCases {
+            let values = columns[column.index]
+            columns[column.index] = stride(from: 0, to: values.count, by: 2).map { first in
+                guard first + 1 < values.count else { return values[first] }
+                let (one, two) = (values[first], values[first + 1])
                 return column.isLevel ? max(one, two) : Int32(clamping: Int(one) + Int(two))
             }
         }
+        count = (count + 1) / 2
         step *= 2
+    }
+
+    /// Adds the value of the next row.
+    private mutating func append(_ value: Int32, to column: Column) {
+        if columns[column.index].isEmpty {
+            guard value != 0 else { return }
+            columns[column.index] = [Int32](repeating: 0, count: count)
+        }
+        columns[column.index].append(value)
     }
 
     private static func counters(_ report: MediaReport) -> [Column: Int] {
@@ -137,16 +147,23 @@ public struct CallTimeline: Codable, Hashable, Sendable {
         init?(intValue: Int) { nil }
     }
 
+    /// The year 9999, in milliseconds since 1970.
+    private static let latest: Int64 = 253_370_764_800_000
+    /// In seconds; a call of ten years has no longer one.
+    private static let longestStep = 1 << 21
+
     /// Reads what ``encode(to:)`` writes; columns that are not there are zeros.
     public init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: Key.self)
-        begins = try fields.decode(Int64.self, forKey: Key("begins"))
-        step = max(1, try fields.decode(Int.self, forKey: Key("step_s")))
-        let count = min(Self.mostRows, max(0, try fields.decode(Int.self, forKey: Key("rows"))))
-        rows = Array(repeating: [Int32](repeating: 0, count: Column.allCases.count), count: count)
+        // A damaged line may say anything: times are calculated with these.
+        begins = min(max(0, try fields.decode(Int64.self, forKey: Key("begins"))), Self.latest)
+        step = min(max(1, try fields.decode(Int.self, forKey: Key("step_s"))), Self.longestStep)
+        count = min(Self.mostRows, max(0, try fields.decode(Int.self, forKey: Key("rows"))))
         for column in Column.allCases {
-            let text = try fields.decodeIfPresent(String.self, forKey: Key(column.rawValue)) ?? ""
-            for (row, value) in Self.values(text, most: count).enumerated() { rows[row][column.index] = value }
+            guard let text = try fields.decodeIfPresent(String.self, forKey: Key(column.rawValue)) else { continue }
+            let values = Self.values(text, most: count)
+            guard values.contains(where: { $0 != 0 }) else { continue }
+            columns[column.index] = values + [Int32](repeating: 0, count: count - values.count)
         }
     }
 
@@ -155,7 +172,7 @@ public struct CallTimeline: Codable, Hashable, Sendable {
         var fields = encoder.container(keyedBy: Key.self)
         try fields.encode(begins, forKey: Key("begins"))
         try fields.encode(step, forKey: Key("step_s"))
-        try fields.encode(rows.count, forKey: Key("rows"))
+        try fields.encode(count, forKey: Key("rows"))
         for column in Column.allCases {
             let values = self[column]
             if values.contains(where: { $0 != 0 }) {
@@ -208,7 +225,10 @@ extension CallTimeline {
 
     /// When nine in ten of what a column counts happened; nil if that was in more than half of the call.
     public func concentration(of columns: Column...) -> Span? {
-        let counts = rows.map { row in columns.reduce(0) { $0 + Int(row[$1.index]) } }
+        var counts = [Int](repeating: 0, count: count)
+        for column in columns {
+            for (row, value) in self[column].enumerated() { counts[row] += value }
+        }
         let all = counts.reduce(0, +)
         guard all > 0, counts.count >= 6 else { return nil }
         var best: Span?
@@ -244,7 +264,7 @@ extension CallTimeline {
 
     /// A column's sum in a part of the call.
     public func sum(_ column: Column, in span: Span) -> Int {
-        span.clamped(to: 0..<rows.count).reduce(0) { $0 + Int(rows[$1][column.index]) }
+        self[column][span.clamped(to: 0..<count)].reduce(0, +)
     }
 
     private func longest(in span: Span, where condition: (Int) -> Bool) -> Span? {

@@ -6,11 +6,11 @@ struct OutcomeRules {
 
     init(_ call: CallFacts) { self.call = call }
 
-    /// One at most.
+    /// How it ended, and what failed before.
     var findings: [Finding] {
         let failures = [programFailed, fileFailed].compactMap(\.self)
+        if call.reason == .connectionLost { return [serviceLost ?? lost] + failures }
         guard failures.isEmpty else { return failures }
-        if call.reason == .connectionLost { return [serviceLost ?? lost] }
         if call.reason == .internalError { return [stopped] }
         return call.cause.map { [failed($0)] } ?? unnamed
     }
@@ -44,13 +44,19 @@ struct OutcomeRules {
             "; nothing of the other side came for the last \(Figure.seconds($0))"
         }
         return Finding(
-            .serviceLost, .service,
+            .serviceLost, isHeard(after: loss) ? .service : .unclear,
             "The connection to the signaling service was lost, so that neither side could hang up by it.",
             because: "it was lost at \(CallTimeline.clock(loss.at)), and not established again before the end"
                 + (quiet ?? ""),
             advice:
-                "Check whether the exchange or SIP server runs, and the network to it; its own log has the time of its end."
+                "Check whether the exchange or SIP server runs, and this device's own network; the server's log has the time of its end."
         )
+    }
+
+    /// Whether the other side's sound still came then, so that this device's network worked.
+    private func isHeard(after moment: CallMoment) -> Bool {
+        guard let established = call.first(.established), let quiet = call.media?.received.quiet else { return false }
+        return established.at + Int64(call.duration) - Int64(quiet) > moment.at
     }
 
     private var lost: Finding {

@@ -34,7 +34,7 @@ struct SoundRules {
     // MARK: - Nothing passes
 
     private var nothingReceived: Finding? {
-        guard received.packets == 0 else { return nil }
+        guard received.packets == 0, !isMostlyHeld else { return nil }
         if let (reason, count) = received.dropped.max(by: { $0.value < $1.value }), count >= 10 {
             return dropped(reason, count)
         }
@@ -89,7 +89,7 @@ struct SoundRules {
         let isLost = sent.packets >= 50 && received.reports > 0 && sent.lost * 10 >= sent.packets * 9
         // A peer that receives nothing has nothing to report on (RFC 3550 §6.4). Three reports take ten seconds or more.
         let isUnconfirmed = sent.packets >= 500 && received.reports >= 3 && sent.confirmations == 0
-        guard isLost || isUnconfirmed else { return nil }
+        guard isLost || isUnconfirmed, !isMostlyHeld else { return nil }
         return Finding(
             .nothingSentArrives, .pathThere, "This device's sound did not arrive at the other side.",
             because: "\(sent.packets) packets sent, "
@@ -112,12 +112,15 @@ struct SoundRules {
         }
         let wait = established - answered + max(0, first ?? 0)
         guard wait >= 3_000 else { return nil }
+        // A telephone may send nothing until a person speaks.
+        let side: Finding.Side = established - answered >= 3_000 ? .path : .unclear
         return Finding(
-            .slowMedia, .path, "The other side's sound came late.",
+            .slowMedia, side, "The other side's sound came late.",
             because: "the path and keys took \(Figure.seconds(established - answered)) from the answer on"
                 + (first.map { ", and the first packet came \(Figure.seconds(max(0, $0))) later" } ?? ""),
             advice:
-                "Packets of the set-up are lost, or ICE tries addresses that do not answer first: read the candidates in a debug log."
+                "Packets of the set-up are lost, or ICE tries addresses that do not answer first: read the candidates in a debug log; or the "
+                + "other side sent nothing at first, as telephones that suppress silence do."
         )
     }
 
@@ -162,21 +165,30 @@ struct SoundRules {
     /// On hold for less, in milliseconds, is no finding.
     private static let shortestHold = 3_000
 
-    private var onHold: Finding? {
-        var (total, since): (Int64, CallMoment?) = (0, nil)
+    /// When the other side wanted no sound, or in one direction only, since the call was established.
+    private var holds: (total: Int64, spans: [String], lastsToEnd: Bool) {
+        var (total, since): (Int64, Int64?) = (0, nil)
         var spans: [String] = []
+        let established = call.first(.established)?.at ?? 0
         for moment in call.moments where moment.kind == .direction {
-            if let begin = since {
-                total += moment.at - begin.at
-                spans.append("\(CallTimeline.clock(begin.at)) to \(CallTimeline.clock(moment.at))")
+            if let begin = since, moment.at > begin {
+                total += moment.at - begin
+                spans.append("\(CallTimeline.clock(begin)) to \(CallTimeline.clock(moment.at))")
             }
-            since = moment.text == "sendrecv" ? nil : moment
+            since = moment.text == "sendrecv" ? nil : max(moment.at, established)
         }
         if let begin = since {
-            let end = (call.first(.established)?.at ?? begin.at) + Int64(call.duration)
-            total += max(0, end - begin.at)
-            spans.append("\(CallTimeline.clock(begin.at)) to the end")
+            total += max(0, established + Int64(call.duration) - begin)
+            spans.append("\(CallTimeline.clock(begin)) to the end")
         }
+        return (total, spans, since != nil)
+    }
+
+    /// Whether that was for half of the call, so that silence is what was wanted.
+    private var isMostlyHeld: Bool { holds.total * 2 >= Int64(call.duration) }
+
+    private var onHold: Finding? {
+        let (total, spans, _) = holds
         guard total >= Self.shortestHold else { return nil }
         return Finding(
             .onHold, .peer, "The other side put the call on hold, or wanted sound in one direction only.",
@@ -241,9 +253,9 @@ struct SoundRules {
     }
 
     private var vanished: Finding? {
-        guard call.reason == .completed, received.packets > 0, let quiet = received.quiet, quiet >= 5_000 else {
-            return nil
-        }
+        guard call.reason == .completed, received.packets > 0, let quiet = received.quiet, quiet >= 5_000,
+            !holds.lastsToEnd, droppedAtEnd == 0
+        else { return nil }
         return Finding(
             .peerVanished, .unclear,
             call.isRunning
@@ -259,7 +271,10 @@ struct SoundRules {
     // MARK: - The network
 
     private var lossHere: Finding? {
-        guard received.packets > 0, Figure.isAudible(received.lost, of: received.expected) else { return nil }
+        // What came from elsewhere or in another stream is what is missing here.
+        let elsewhere = (received.dropped["unknown source"] ?? 0) + (received.dropped["other stream"] ?? 0)
+        guard received.packets > 0, received.lost > elsewhere, Figure.isAudible(received.lost, of: received.expected)
+        else { return nil }
         let concealed = Figure.percent(received.playout.concealed, of: received.playout.heard)
         return Finding(
             .lossHere, .pathHere, "Packets to this device were lost.",
@@ -379,7 +394,7 @@ struct SoundRules {
 
     private var quietPeer: Finding? {
         guard received.packets >= 10, received.playout.played >= Self.shortestSilence, let peak = received.peak,
-            peak <= Self.inaudible
+            peak <= Self.inaudible, !isMostlyHeld
         else { return nil }
         if received.isDigitalSilence == true {
             return Finding(
@@ -467,6 +482,14 @@ struct SoundRules {
     }
 
     /// What was sent since the last packet came.
+    /// Packets that were dropped since the last one that was accepted.
+    private var droppedAtEnd: Int {
+        guard let timeline = call.timeline, let last = timeline[.received].lastIndex(where: { $0 > 0 }) else {
+            return 0
+        }
+        return timeline.sum(.dropped, in: last + 1..<timeline.count)
+    }
+
     private var silenceAtEnd: String {
         guard let timeline = call.timeline, let last = timeline[.received].lastIndex(where: { $0 > 0 }),
             last + 1 < timeline.count

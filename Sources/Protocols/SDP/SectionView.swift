@@ -60,5 +60,5 @@ extension SessionDescription {
     }
 }
 
-/// A peer's text in a message: shortened, because it goes into logs.
-func quoted(_ text: some StringProtocol) -> String { "\"\(text.prefix(40))\"" }
+/// A peer's text in a message: shortened, because it goes into logs, by scalars, because a character may have any number of them.
+func quoted(_ text: some StringProtocol) -> String { "\"\(String(text.unicodeScalars.prefix(40)))\"" }

@@ -56,10 +56,18 @@ final class MCPDeviceLink: Sendable {
     /// The connection that asks. On the asking thread.
     private func connected() throws -> ControlClient {
         let there = connections.withLock { $0 }
-        if let asks = there.asks { return asks }
+        if let asks = there.asks, there.events != nil { return asks }
         if there.events == nil { try watch() }
         let asks = try ControlClient(path: path)
-        connections.withLock { $0.asks = asks }
+        // The device may have ended meanwhile: without events there is nothing to wait for.
+        let isWatched = connections.withLock { connections in
+            if connections.events != nil { connections.asks = asks }
+            return connections.events != nil
+        }
+        guard isWatched else {
+            asks.stop()
+            throw ControlFault(.failed, "the device at \(path) has just ended its connections; try again")
+        }
         return asks
     }
 

@@ -134,7 +134,7 @@ struct MCPCourse: Sendable {
     mutating func handle(_ input: Input, at now: Instant, into outputs: inout [Output]) {
         switch input {
         case .reply(let reply): take(reply, at: now, &outputs)
-        case .noDevice(let why): finish(.failed(why, ["code": "no_device"]), &outputs)
+        case .noDevice(let why): finish(.failed(why + placedAllTheSame, ["code": "no_device"]), &outputs)
         case .event(let event): take(event, at: now, &outputs)
         case .sound(let end): take(end, at: now, &outputs)
         case .timeout:
@@ -144,6 +144,12 @@ struct MCPCourse: Sendable {
             isCancelled = true
             cancel(at: now, &outputs)
         }
+    }
+
+    /// What an agent must know if the answer to a request to place a call did not come.
+    private var placedAllTheSame: String {
+        guard case .placing = stage else { return "" }
+        return "; the call may have been placed all the same: list_calls shows it, and hang_up ends it"
     }
 
     // MARK: - Answers
