@@ -201,7 +201,9 @@ class Stage:
         with contextlib.suppress(TimeoutError):
             wait("the call's record", has_ended, 50)
         result = subprocess.run([self.handset, "explain", "--records", str(records), "--json"], capture_output=True, text=True, check=False)
-        return json.loads(result.stdout) if result.stdout.startswith("{") else {"outcome": f"no record: {result.stderr.strip()}", "findings": []}
+        if not result.stdout.startswith("{"):
+            raise RuntimeError(f"there was no call to explain: {result.stderr.strip()}")
+        return json.loads(result.stdout)
 
     def close(self) -> None:
         if self.peer:
