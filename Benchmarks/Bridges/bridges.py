@@ -9,8 +9,8 @@ Prints a line of JSON for each measurement:
 
 - first_sound_ms: from the request to join two calls until each has received the first sound of the other, as programs at both ends see it
 - one_way_ms: from a sound at one end until it arrives at the other, through the joined calls and in a direct call
-- handover_gap_ms: silence that the caller hears between its bot and the person, in N hand-overs that the person accepts with a key, in steps
-  of 5 ms. With N no other measurement is made
+- handover_gap_ms: silence that the caller hears between its bot and the person, in N hand-overs that the person accepts with a key, in
+  steps of 5 ms. With N no other measurement is made
 - cores: that the device used for calls in pairs, joined, and for as many calls that it echoes
 """
 

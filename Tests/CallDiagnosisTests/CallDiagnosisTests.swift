@@ -159,6 +159,49 @@ struct CallDiagnosisTests {
             }.map(\.code) == [.connectionLost])
     }
 
+    @Test("A short hold, a few strange packets and a failure of long ago hide no other fault")
+    func notHidden() {
+        let begin: Int64 = 1_764_417_790_000
+        func moments(_ more: CallMoment...) -> [CallMoment] { [CallMoment(.established, at: begin)] + more }
+        let held = Self.codes { facts, media in
+            facts.moments = moments(
+                CallMoment(.direction, at: begin + 10_000, text: "inactive"),
+                CallMoment(.direction, at: begin + 14_000, text: "sendrecv"))
+            (media.received.packets, media.received.reports) = (0, 0)
+        }
+        #expect(Set(held) == [.onHold, .nothingReceived])
+        // Early media in one direction is no hold.
+        let early = Self.codes { facts, _ in
+            facts.moments = [
+                CallMoment(.direction, at: begin - 20_000, text: "recvonly"),
+                CallMoment(.direction, at: begin, text: "sendrecv"), CallMoment(.established, at: begin),
+            ]
+        }
+        #expect(early == [])
+        let strange = Self.codes { _, media in
+            (media.received.dropped, media.received.lost) = (["unknown source": 120], 600)
+        }
+        #expect(Set(strange) == [.unknownSource, .lossHere])
+        let restarted = Self.codes { facts, media in
+            facts.moments = moments(CallMoment(.programFailed, at: begin + 5_000, text: "it ended"))
+            (facts.reason, facts.endedBy, media.received.quiet) = (.connectionLost, .neither, 20_000)
+        }
+        #expect(restarted == [.connectionLost, .programFailed])
+    }
+
+    @Test(
+        "The service is blamed if sound still came when it was lost, and otherwise the network of this device may be at fault"
+    )
+    func ownNetwork() {
+        let begin: Int64 = 1_764_417_790_000
+        let found = Self.found { facts, media in
+            facts.moments = [CallMoment(.established, at: begin), CallMoment(.serviceLost, at: begin + 40_000)]
+            (facts.reason, facts.endedBy, media.received.quiet) = (.connectionLost, .neither, 28_000)
+        }
+        #expect(found.map(\.code) == [.serviceLost] && found[0].side == .unclear)
+        #expect(found[0].advice.contains("this device's own network"))
+    }
+
     @Test("A device that is stopped says so in the outcome, and a call that runs has lasted so far")
     func outcomes() {
         var facts = CallFacts(.incoming, peer: "bob", reason: .completed, endedBy: .local, duration: 4_000)

@@ -41,9 +41,16 @@ struct CallTimelineTests {
             #"{"begins":0,"rows":9999999,"step_s":0,"received":"1*99999999"}"#,
             #"{"begins":-5,"rows":-1,"step_s":-3,"received":"*,*3,x"}"#,
             #"{"begins":1,"rows":2,"step_s":1,"received":"99999999999999,1"}"#, #"{"rows":1}"#,
+            #"{"begins":9223372036854775807,"rows":9,"step_s":9223372036854775807,"received":"1*9","lost":"2147483647*9"}"#,
+            #"{"begins":-9223372036854775808,"rows":9,"step_s":1,"received":"-2147483648*9"}"#,
         ] {
             let read = try? JSONDecoder().decode(CallTimeline.self, from: Data(text.utf8))
             #expect(read?.count ?? 0 <= CallTimeline.mostRows)
+            guard let read else { continue }
+            _ = (
+                read.words(0..<read.count), read.length(0..<read.count), read.concentration(of: .received),
+                read.longestPause
+            )
         }
     }
 
@@ -98,5 +105,8 @@ struct CallTimelineTests {
         #expect(moments.kept.count == CallMoments.most)
         #expect(moments.kept.map(\.at) == Array(0..<48) + Array(984..<1_000))
         #expect(moments.kept[0].text?.count == 240)
+        // One character may have any number of scalars.
+        let long = CallMoment(.descriptionRefused, at: 0, text: "e" + String(repeating: "\u{301}", count: 9_999))
+        #expect(long.text?.unicodeScalars.count == 240)
     }
 }
