@@ -61,4 +61,6 @@ extension SessionDescription {
 }
 
 /// A peer's text in a message: shortened, because it goes into logs, by scalars, because a character may have any number of them.
-func quoted(_ text: some StringProtocol) -> String { "\"\(String(text.unicodeScalars.prefix(40)))\"" }
+func quoted(_ text: some StringProtocol) -> String {
+    "\"\(String(String.UnicodeScalarView(text.unicodeScalars.prefix(40))))\""
+}
