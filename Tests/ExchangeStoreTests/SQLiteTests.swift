@@ -111,12 +111,13 @@ import Testing
         }
         try withDatabase { database, _ in
             let sql = "SELECT lengths(CAST(? AS BLOB), ?) AS answer"
-            try database.write { connection in
+            let answers = try database.write { connection in
                 try connection.with([count]) {
-                    #expect(try connection.firstValue(of: sql, ["a\u{0}b", "c"]) == .text("3 c"))
-                    #expect(try connection.firstValue(of: sql, [nil, nil]) == .null)
+                    let length = try connection.firstValue(of: sql, ["a\u{0}b", "c"])
+                    return [length, try connection.firstValue(of: sql, [nil, nil])]
                 }
             }
+            #expect(answers == [.text("3 c"), .null])
             #expect(throws: SQLiteFailure.self) { try database.read { try $0.firstValue(of: sql, ["", ""]) } }
         }
     }
