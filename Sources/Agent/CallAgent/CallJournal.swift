@@ -182,9 +182,10 @@ public final class CallJournal: Sendable {
             let opened = try Opened(path)
             let journal = opened.journal
             // Without what takes memory and is not looked at here.
-            let kept = try journal.lines().compactMap { line in
-                var call = KeptCall(line: line)
-                (call?.timeline, call?.moments) = (nil, nil)
+            let kept = try journal.lines().compactMap { line -> KeptCall? in
+                guard var call = KeptCall(line: line) else { return nil }
+                call.timeline = nil
+                call.moments = nil
                 return call
             }
             if kept.contains(where: { $0.application != application }) {

@@ -84,7 +84,8 @@ struct CallObservation {
             .noted(.processFailed(let why, _), _):
             add(.programFailed, why)
         case .noted(.behind(events: false), _): add(.programBehind)
-        case .ready, .rejected, .press, .transfer, .turn, .speech, .done, .left, .noted: break
+        case .ready, .rejected, .press, .transfer, .turn, .speech, .done, .left, .noted, .handover, .cancelHandover:
+            break
         }
     }
 }

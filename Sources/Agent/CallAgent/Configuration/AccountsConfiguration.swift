@@ -1,4 +1,5 @@
 internal import BotCalls
+internal import CallVoicemail
 public import ConfigReader
 public import Monitoring
 internal import SIPClient

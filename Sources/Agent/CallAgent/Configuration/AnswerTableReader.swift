@@ -1,4 +1,5 @@
 internal import CallControl
+internal import CallVoicemail
 internal import ConfigReader
 internal import Core
 internal import Glibc

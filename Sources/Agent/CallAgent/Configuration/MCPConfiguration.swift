@@ -1,5 +1,5 @@
 public import ConfigReader
-public import Identifiers
+internal import Identifiers
 
 /// The section `mcp`: what `handset mcp` gives an agent besides the device's control socket.
 public struct MCPConfiguration: Sendable {
