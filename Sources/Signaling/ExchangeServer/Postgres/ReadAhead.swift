@@ -95,13 +95,14 @@ struct PostgresContinuation: RowSource {
         let queries = StoredTable.all.map { table in
             PostgresStatement("SELECT \(StoredTable.rowVersion) FROM \(table.name)\(table.ordering)")
         }
+        // The tables' files come last: a query locks its table until the end of the transaction, so that these are the files that were read.
         let results = try connection.run(
-            [PostgresStatement("BEGIN"), fence, ReadAhead.facts] + queries, within: PostgresReader.patience)
-        guard try ReadAhead.Layout(results[2].first) == ahead.layout else {
+            [PostgresStatement("BEGIN"), fence] + queries + [ReadAhead.facts], within: PostgresReader.patience)
+        guard try ReadAhead.Layout(results.last?.first) == ahead.layout else {
             _ = try connection.run([PostgresStatement("ROLLBACK")], within: PostgresReader.patience)
             return nil
         }
-        versions = Dictionary(uniqueKeysWithValues: zip(StoredTable.all, results.dropFirst(3).map(\.all)))
+        versions = Dictionary(uniqueKeysWithValues: zip(StoredTable.all, results.dropFirst(2).map(\.all)))
     }
 
     /// Ends the transaction.

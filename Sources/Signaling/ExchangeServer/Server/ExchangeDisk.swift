@@ -176,30 +176,41 @@ struct ExchangeDisk: Sendable {
     func successor() async -> PostgresStore.Standby? {
         guard let shared else { return nil }
         let deadline = ContinuousClock.now + Self.preparation
+        var last: PostgresStore.Standby?
         while true {
-            let found = try? await Self.usable { () throws(StoreError) in try shared.leave() }
-            guard let standby = found ?? nil else { return nil }
-            if standby.isReady || ContinuousClock.now >= deadline { return standby }
+            do {
+                guard let standby = try await Self.usable({ () throws(StoreError) in try shared.leave() }) else {
+                    return nil
+                }
+                if standby.isReady { return standby }
+                last = standby
+            } catch {
+                // One look that failed says nothing of the standby.
+            }
+            if ContinuousClock.now >= deadline { return last }
             try? await Task.sleep(for: Self.successionInterval)
         }
     }
 
     /// Gives the database to a standby, once what was asked of it is done, and waits until that one serves; without one to any.
-    func giveAway(to standby: PostgresStore.Standby?) async {
-        guard let shared else { return }
+    ///
+    /// - Returns: Whether it serves.
+    func giveAway(to standby: PostgresStore.Standby?) async -> Bool {
+        guard let shared else { return false }
         try? await thread.shutdownGracefully()
         do {
             try await Self.usable { () throws(StoreError) in try shared.giveAway(to: standby) }
-            guard standby != nil else { return }
+            guard standby != nil else { return false }
             let deadline = ContinuousClock.now + Self.succession
             while ContinuousClock.now < deadline {
                 let isFollowed = try await Self.usable { () throws(StoreError) in try shared.isFollowed() }
-                if isFollowed { return }
+                if isFollowed { return true }
                 try? await Task.sleep(for: Self.successionInterval)
             }
         } catch {
             // The lease ends by itself.
         }
+        return false
     }
 
     /// Notifies an exchange that has given the database away: its clients can come.

@@ -80,6 +80,8 @@ final class ExchangeHub {
     private var givesUpDatabase = false
     /// What asks clients to move, kept by ``handOver(to:)`` until there is an exchange to move to.
     private var farewells: [ExchangeCore.Output] = []
+    /// What a hand-over waits for.
+    private var handOvers: [EventLoopPromise<Void>] = []
 
     /// - Parameters:
     ///   - journal: Where what must survive is written, with what an earlier run left; none to forget it all.
@@ -596,7 +598,10 @@ final class ExchangeHub {
     /// Answers what waited for the batch: nothing was changed. If that is not certain, or is for another exchange to say, no client is
     /// answered, and all connections end as if this process had been killed.
     private func refuseAll(of batch: CommitGate.Batch, _ error: StoreError) {
-        guard !error.leavesDoubt else { return channels.closeAll() }
+        guard !error.leavesDoubt else {
+            channels.closeAll()
+            return settleHandOver(isWritten: false)
+        }
         if !isStopping {
             for output in batch.outputs {
                 switch output {
@@ -717,9 +722,10 @@ final class ExchangeHub {
         givesUpDatabase = true
         // What comes meanwhile is not waited for: under load there is always more.
         let written = loop.makePromise(of: Void.self)
-        journal.afterWriting { [weak self, journal] _ in
+        handOvers.append(written)
+        journal.afterWriting { [weak self, journal] isWritten in
             self?.failure = StoreError(stopped: journal.path)
-            written.succeed()
+            self?.settleHandOver(isWritten: isWritten)
         }
         return written.futureResult
     }
@@ -729,8 +735,18 @@ final class ExchangeHub {
         guard let journal, failure == nil, !isStopping else { return loop.makeSucceededVoidFuture() }
         carryOut(all: journal.take(moves(to: nil).others))
         let written = loop.makePromise(of: Void.self)
-        journal.afterWriting { _ in written.succeed() }
+        handOvers.append(written)
+        journal.afterWriting { [weak self] isWritten in self?.settleHandOver(isWritten: isWritten) }
         return written.futureResult
+    }
+
+    /// What a hand-over waits for is written, or never will be.
+    private func settleHandOver(isWritten: Bool) {
+        // The numbers of events that were not written are the next owner's to give.
+        if !isWritten { farewells = [] }
+        let waiting = handOvers
+        handOvers = []
+        for promise in waiting { promise.succeed() }
     }
 
     /// The numbers of these events are this owner's, and the last ones: what reserves them is written with what was accepted before, so

@@ -216,14 +216,14 @@ public final class ExchangeServer: Sendable {
     public func stop() async {
         let successor = await successor()
         try? await channel.close()
+        var isFollowed = false
         if let disk, disk.isShared {
             let url = successor?.process.url.flatMap { Self.webSocketURL(of: $0) }
             try? await channel.eventLoop.flatSubmit { [hub] in hub.value.handOver(to: url) }.get()
-            await disk.giveAway(to: successor)
+            isFollowed = await disk.giveAway(to: successor)
             await disk.close()
         }
-        let isFollowed = successor != nil
-        let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop(isFollowed: isFollowed) }
+        let stopped = channel.eventLoop.flatSubmit { [hub, isFollowed] in hub.value.stop(isFollowed: isFollowed) }
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
