@@ -73,16 +73,16 @@ struct AccountsConfigurationTests {
         #expect(try keys(account + "behaviour: { \(box), record_folder: /records }\n") == [])
         #expect(
             try keys(account + "behaviour: { \(box) }\nbehaviours: [{ name: r, \(records) }]\n")
-                == ["behaviours[0].record_folder"])
+                == ["behaviours[1].record_folder"])
         #expect(
             try keys(account + "behaviour: { \(records) }\nbehaviours: [{ name: r, \(box) }]\n")
-                == ["behaviours[0].voicemail"])
+                == ["behaviours[1].voicemail"])
         for (first, second, key) in [(box, records, "record_folder"), (records, box, "voicemail.folder")] {
             #expect(
                 try keys(
                     "accounts:\n" + entry("a", "    behaviour: { \(first) }\n")
                         + entry("b", "    behaviour: { \(second) }\n"))
-                    == ["accounts[1].behaviour.\(key)"])
+                    == ["accounts[2].behaviour.\(key)"])
         }
     }
 

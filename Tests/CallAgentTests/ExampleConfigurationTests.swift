@@ -12,7 +12,7 @@ struct ExampleConfigurationTests {
     private func problems(in text: String) throws -> [ConfigProblem] {
         let secrets = [
             "HANDSET_APP_SECRET": "a", "HANDSET_MEDIA_TOKEN": "b", "TURN_CREDENTIAL": "c", "PUSH_TOKEN": "d",
-            "CONTROL_TOKEN": "e",
+            "CONTROL_TOKEN": String(repeating: "e", count: 16),
         ]
         let section = try ConfigDocument.read(text: text, environment: { secrets[$0] })
         var problems: [ConfigProblem] = []

@@ -56,7 +56,7 @@ struct CallBridgesTests {
     @Test("While one is on hold the other hears music, until it is back, or parted")
     func held() {
         var bridges = CallBridges()
-        #expect(feed(&bridges, .held(ann, true)).isEmpty)
+        #expect(feed(&bridges, .held(ann, true)).isEmpty && feed(&bridges, .held(ann, false)).isEmpty)
         _ = feed(&bridges, .join(ann, bob, then: .hangUp, otherThen: .goBack))
         #expect(feed(&bridges, .held(ann, true)) == [.playMusic(bob)] && feed(&bridges, .held(ann, true)).isEmpty)
         #expect(feed(&bridges, .held(ann, false)) == [.stopMusic(bob)])

@@ -394,8 +394,8 @@ struct CallDiagnosisTests {
             {"buffered_ms":45,"buffered_p95_ms":70,"card":{"capture_gap_ms":10,"digital_silence":false,"muted":true,"play_gap_ms":20},\
             "clock_hz":48000,"concealed_ms":20,"discarded":5,"dropped":{"early":4},"frames":3000,"frames_skipped":2,"late":3,"lost":80,\
             "malformed":6,"measured_hz":48004,"measured_ms":59000,"play_gap_ms":7,"played_ms":60000,"quiet_ms":20,"received":2995,\
-            "received_digital_silence":false,"received_peak_dbfs":-14,"record_gap_ms":8,"remote_lost":9,"reordered":1,"reports":12,\
-            "reports_on_us":11,"round_trip_ms":35,"sent":3001,"sent_peak_dbfs":-12,"silent_ms":300,"source":"card"}
+            "received_clipped_permille":2,"received_digital_silence":false,"received_peak_dbfs":-14,"record_gap_ms":8,"remote_lost":9,"reordered":1,"reports":12,\
+            "reports_on_us":11,"round_trip_ms":35,"sent":3001,"sent_clipped_permille":1,"sent_peak_dbfs":-12,"silent_ms":300,"source":"card"}
             """
         let facts = try JSONDecoder().decode(MediaFacts.self, from: Data(text.utf8))
         let encoder = JSONEncoder()

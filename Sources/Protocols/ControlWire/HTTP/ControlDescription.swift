@@ -274,9 +274,10 @@ extension ControlDescription {
         "Call": object(
             [
                 "call": integer, "invite": text, "peer": text, "incoming": flag, "duration_s": number, "held": flag,
+                "recorded": flag,
                 "account": text, "state": ["enum": ["calling", "ringing", "connecting", "talking", "ending"]],
                 "media": reference("Media"), "slot": integer,
-            ], required: ["call", "peer", "incoming", "state", "held"]),
+            ], required: ["call", "peer", "incoming", "state", "held", "recorded"]),
         "Media": object(
             [
                 "sent": integer, "received": integer, "lost": integer, "late": integer, "discarded": integer,
