@@ -313,7 +313,8 @@ struct HandoverTests {
         _ = try await ben.flowing()
         try await ben.device.transfer(consulted, to: "echo", replacing: benCall)
         let new = try await device.incoming()
-        _ = try await device.flowing()
+        // The former call ends meanwhile.
+        try await until { await device.device.mediaReport(on: new)?.call.framesRun ?? 0 > 0 }
         #expect(await device.device.bridgedCall(of: call) == new)
         try await run(annCall, of: ann, frames: 100)
         await ann.device.hangUp(annCall)
