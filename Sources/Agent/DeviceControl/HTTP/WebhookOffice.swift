@@ -3,7 +3,7 @@ internal import CallAgent
 internal import ControlWire
 internal import Core
 internal import Files
-internal import Foundation
+internal import FoundationEssentials
 internal import Logging
 internal import NIOCore
 internal import Synchronization

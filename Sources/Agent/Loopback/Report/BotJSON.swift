@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import BotProbe
-internal import Foundation
+internal import FoundationEssentials
 public import JSON
 
 extension BotRun {

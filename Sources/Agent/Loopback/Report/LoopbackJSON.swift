@@ -1,5 +1,5 @@
 internal import AudioKit
-internal import Foundation
+internal import FoundationEssentials
 public import JSON
 internal import LoopbackAnalysis
 
