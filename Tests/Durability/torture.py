@@ -19,6 +19,8 @@ that is so in each round. What clients asked for and heard is also judged as a h
 Exits with 0 if all of that is so, and otherwise with 1 after naming what is not. Uses nothing but Python.
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import base64
@@ -36,6 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 from history import History
 
@@ -50,16 +53,16 @@ class Gone(Exception):
 
 
 class Refused(Exception):
-    def __init__(self, error):
+    def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error)
         self.code = error["code"]
 
 
 class Faults:
-    def __init__(self):
-        self.found = []
+    def __init__(self) -> None:
+        self.found: list[str] = []
 
-    def check(self, holds, text):
+    def check(self, holds: bool, text: str) -> None:
         if not holds:
             self.found.append(text)
             print("FAULT:", text, flush=True)
@@ -70,15 +73,15 @@ class Exchange:
 
     loses_database = False
 
-    def __init__(self, handset, folder):
+    def __init__(self, handset: str, folder: str) -> None:
         self.handset, self.folder = handset, folder
         self.port = free_port()
-        self.process = None
-        self.expired = set()  # Ports of exchanges that have lost their lease.
+        self.process: Any = None
+        self.expired: set[int] = set()  # Ports of exchanges that have lost their lease.
         self.slowest_start = 0.0
         self.log = open(os.path.join(folder, "serve.log"), "ab")
 
-    def start(self):
+    def start(self) -> None:
         began = time.monotonic()
         self.process = subprocess.Popen(
             [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen", f"127.0.0.1:{self.port}"],
@@ -95,16 +98,16 @@ class Exchange:
                 time.sleep(0.005)
         self.slowest_start = max(self.slowest_start, time.monotonic() - began)
 
-    def kill(self):
+    def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def stop(self):
+    def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=20) != 0:
             raise SystemExit(f"the exchange ended with {self.process.returncode}")
 
-    def end(self):
+    def end(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -113,14 +116,14 @@ class Exchange:
 class Pair(Exchange):
     """An exchange with a standby, both on one database of PostgreSQL: the standby takes over, and another one is the standby then."""
 
-    def __init__(self, handset, folder, only_stops=False):
+    def __init__(self, handset: str, folder: str, only_stops: bool = False) -> None:
         super().__init__(handset, folder)
-        self.standby = None
+        self.standby: Any = None
         self.rounds = self.stopped_rounds = 0
         self.only_stops = only_stops
-        self.zombie = None
+        self.zombie: Any = None
 
-    def spawn(self):
+    def spawn(self) -> tuple[subprocess.Popen, int]:
         port = free_port()
         process = subprocess.Popen(
             [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen", f"127.0.0.1:{port}"],
@@ -129,7 +132,7 @@ class Pair(Exchange):
         )
         return process, port
 
-    def start(self):
+    def start(self) -> None:
         began = time.monotonic()
         self.process, self.port = self.standby or self.spawn()
         self.standby = None
@@ -150,7 +153,7 @@ class Pair(Exchange):
             self.zombie = None
         self.standby = self.spawn()
 
-    def kill(self):
+    def kill(self) -> None:
         self.rounds += 1
         if self.rounds % 2 and not self.only_stops:
             return super().kill()
@@ -158,7 +161,7 @@ class Pair(Exchange):
         self.process.send_signal(signal.SIGSTOP)
         self.zombie, self.zombie_port = self.process, self.port
 
-    def stop(self):
+    def stop(self) -> None:
         began = time.monotonic()
         while answer(self.standby[1]) != 503:
             time.sleep(0.05)
@@ -169,14 +172,14 @@ class Pair(Exchange):
             raise SystemExit(f"the standby ended with {self.standby[0].returncode}")
         super().stop()
 
-    def end(self):
+    def end(self) -> None:
         for process in [self.process, self.zombie, self.standby[0] if self.standby else None]:
             if process and process.poll() is None:
                 process.kill()
                 process.wait()
 
 
-def answer(port):
+def answer(port: int) -> int | None:
     """The status by which an exchange answers, 503 of a standby; None if nothing answers."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
@@ -188,14 +191,14 @@ def answer(port):
         connection.close()
 
 
-def records(exchange, folder):
+def records(exchange: Exchange, folder: str) -> list[dict[str, Any]]:
     """The records of all calls, as `handset calls --json` prints them."""
     command = [exchange.handset, "calls", "--config", os.path.join(folder, "exchange.yaml"), "--json", "--limit", "1000000"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [json.loads(line) for line in output.splitlines()]
 
 
-def free_port():
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -204,11 +207,11 @@ def free_port():
 class WebSocket:
     """The client's half of RFC 6455 that this program needs."""
 
-    def __init__(self, reader, writer, port):
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
         self.reader, self.writer, self.port = reader, writer, port
 
     @classmethod
-    async def open(cls, port):
+    async def open(cls, port: int) -> WebSocket:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         key = base64.b64encode(os.urandom(16)).decode()
         writer.write(
@@ -222,13 +225,13 @@ class WebSocket:
             raise Gone(head)
         return cls(reader, writer, port)
 
-    def send(self, payload, opcode=1):
+    def send(self, payload: bytes, opcode: int = 1) -> None:
         mask = os.urandom(4)
         size = len(payload)
         head = bytes([0x80 | opcode]) + (bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size))
         self.writer.write(head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload)))
 
-    async def receive(self):
+    async def receive(self) -> bytes:
         while True:
             first, second = await self.reader.readexactly(2)
             size = second & 0x7F
@@ -245,7 +248,7 @@ class WebSocket:
                 self.send(payload, opcode=10)
 
 
-async def post(port, path, body):
+async def post(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     text = json.dumps(body).encode()
     basic = base64.b64encode(b"torture:torture").decode()
@@ -267,25 +270,27 @@ async def post(port, path, body):
 class Device:
     """One device: connected whenever that is possible, resuming its session."""
 
-    def __init__(self, world, user, name):
+    def __init__(self, world: World, user: str, name: str) -> None:
         self.world, self.user, self.name = world, user, name
-        self.token = self.session = self.link = None
+        self.token: Any = None
+        self.session: Any = None
+        self.link: Any = None
         self.after = 0
         self.last_id = 0
-        self.waiting = {}
+        self.waiting: dict[int, asyncio.Future] = {}
         self.ready = asyncio.Event()
-        self.connected = []  # [from, to]
-        self.on_event = lambda kind, data: None
+        self.connected: list[list] = []  # [from, to]
+        self.on_event: Any = lambda kind, data: None
         self.resumes = 0
 
     @property
-    def label(self):
+    def label(self) -> str:
         return f"{self.user}/{self.name}"
 
-    def description(self):
+    def description(self) -> dict[str, Any]:
         return {"id": self.name, "name": self.name, "capabilities": ["audio"]}
 
-    async def run(self):
+    async def run(self) -> None:
         while not self.world.over:
             try:
                 await self.connect()
@@ -307,13 +312,13 @@ class Device:
                 self.waiting = {}
             await asyncio.sleep(random.uniform(0.005, 0.05))
 
-    async def connect(self):
+    async def connect(self) -> None:
         port = self.world.exchange.port
         if not self.token:
             login = await post(port, "/v1.1/login", {"type": "Cima", "media_token": f"media-{self.user}"})
             self.token = login["token"]
         self.link = await WebSocket.open(port)
-        start = {"token": self.token, "device": self.description()}
+        start: dict[str, Any] = {"token": self.token, "device": self.description()}
         if self.session:
             start["resume"] = {"session": self.session, "after": self.after}
         asked = self.ask("session.start", start)
@@ -340,12 +345,12 @@ class Device:
         self.connected.append([time.monotonic(), None])
         self.ready.set()
 
-    def online(self, begin, end):
+    def online(self, begin: float, end: float) -> float:
         """The seconds of that time for which it was connected: between kills in a row it receives nothing."""
         spans = ((since, until if until is not None else end) for since, until in self.connected)
         return sum(max(0, min(end, until) - max(begin, since)) for since, until in spans)
 
-    def take(self, message):
+    def take(self, message: dict[str, Any]) -> None:
         is_farewell = message.get("params", {}).get("type") == "moveRequested"
         if self.link.port in self.world.exchange.expired and not is_farewell:
             self.world.history.hear_late(f"{self.link.port}", f"{self.label} got {json.dumps(message)}")
@@ -365,7 +370,7 @@ class Device:
         self.world.history.hear(self.label, self.user, event["sequence"], event["type"], event["data"])
         self.on_event(event["type"], event["data"])
 
-    def ask(self, method, params):
+    def ask(self, method: str, params: dict[str, Any]) -> asyncio.Future:
         if not self.link:
             raise Gone()
         self.last_id += 1
@@ -374,7 +379,7 @@ class Device:
         self.link.send(json.dumps({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}).encode())
         return answer
 
-    async def insist(self, method, params):
+    async def insist(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Asks again after each break, until there is an answer."""
         kind = method.split(".")[-1]
         while True:
@@ -396,22 +401,22 @@ class Device:
 class Inviter:
     """Sends invites, and keeps the events of each."""
 
-    def __init__(self, world, device, invitee):
+    def __init__(self, world: World, device: Device, invitee: str) -> None:
         self.world, self.device, self.invitee = world, device, invitee
-        self.heard = {}  # invite → [(kind, data)]
-        self.ended = {}  # invite → when
-        self.sent = {}  # invite → what was to happen
+        self.heard: dict[str, list] = {}  # invite → [(kind, data)]
+        self.ended: dict[str, list[float]] = {}  # invite → when
+        self.sent: dict[str, str] = {}  # invite → what was to happen
         self.news = asyncio.Event()
         device.on_event = self.hear
 
-    def hear(self, kind, data):
+    def hear(self, kind: str, data: dict[str, Any]) -> None:
         if kind in ("inviteAccepted", "inviteRejected", "inviteTimedOut"):
             self.heard.setdefault(data["invite"], []).append((kind, data))
         if kind == "inviteEnded":
             self.ended.setdefault(data["invite"], []).append(time.monotonic())
         self.news.set()
 
-    async def run(self):
+    async def run(self) -> None:
         number = 0
         while not self.world.closing:
             number += 1
@@ -441,7 +446,7 @@ class Inviter:
                     self.world.faults.check(error.code == 4091, f"{invite}: cancelling said {error}")
             await self.finish(invite, plan, answered, began)
 
-    async def finish(self, invite, plan, answered, began):
+    async def finish(self, invite: str, plan: str, answered: float, began: float) -> None:
         while invite not in self.ended:
             self.news.clear()
             left = LOST - self.device.online(answered, time.monotonic())
@@ -465,14 +470,14 @@ class Inviter:
 class Invitee:
     """Two devices of one user, both of which answer each invite."""
 
-    def __init__(self, world, devices):
+    def __init__(self, world: World, devices: list[Device]) -> None:
         self.world, self.devices = world, devices
-        self.confirmed = {}  # invite → the devices whose answer was confirmed
-        self.tasks = set()
+        self.confirmed: dict[str, list[str]] = {}  # invite → the devices whose answer was confirmed
+        self.tasks: set[asyncio.Future] = set()
         for device in devices:
             device.on_event = lambda kind, data, device=device: self.hear(device, kind, data)
 
-    def hear(self, device, kind, data):
+    def hear(self, device: Device, kind: str, data: dict[str, Any]) -> None:
         if kind != "inviteReceived":
             return
         plan = (data.get("data") or {}).get("plan")
@@ -481,7 +486,7 @@ class Invitee:
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    async def answer(self, device, plan, invite):
+    async def answer(self, device: Device, plan: str, invite: str) -> None:
         await asyncio.sleep(random.uniform(0, 0.02))
         try:
             await device.insist(f"invite.{plan}", {"invite": invite, "data": {"from": device.name}})
@@ -491,12 +496,14 @@ class Invitee:
 
 
 class World:
-    def __init__(self, exchange, pairs):
+    def __init__(self, exchange: Any, pairs: int) -> None:
         self.exchange = exchange
         self.faults = Faults()
         self.history = History()
         self.closing = self.over = False
-        self.inviters, self.invitees, self.devices = [], [], []
+        self.inviters: list[Inviter] = []
+        self.invitees: list[Invitee] = []
+        self.devices: list[Device] = []
         for pair in range(pairs):
             caller = Device(self, f"caller{pair}", "phone")
             desks = [Device(self, f"callee{pair}", name) for name in ("desk", "mobile")]
@@ -504,7 +511,7 @@ class World:
             self.inviters.append(Inviter(self, caller, f"callee{pair}"))
             self.invitees.append(Invitee(self, desks))
 
-    async def run(self, rounds):
+    async def run(self, rounds: int) -> None:
         links = [asyncio.ensure_future(device.run()) for device in self.devices]
         for device in self.devices:
             await asyncio.wait_for(device.ready.wait(), 60)
@@ -535,10 +542,10 @@ class World:
             link.cancel()
         await asyncio.gather(*links, return_exceptions=True)
 
-    def judge(self, records):
+    def judge(self, records: list[dict[str, Any]]) -> None:
         for fault in self.history.faults():
             self.faults.check(False, fault)
-        by_invite = {}
+        by_invite: dict[str, list] = {}
         for record in records:
             by_invite.setdefault(record["invite"], []).append(record)
         words = {"inviteAccepted": None, "inviteRejected": "declined", "inviteTimedOut": "noAnswer"}
@@ -570,8 +577,8 @@ class World:
                 self.faults.check(right, f"{invite} ({plan}): the record says {reason}")
 
 
-def write_configuration(folder, pairs, store):
-    def digest(text):
+def write_configuration(folder: str, pairs: int, store: str | None) -> None:
+    def digest(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
 
     users = [f"{kind}{pair}" for pair in range(pairs) for kind in ("caller", "callee")]
@@ -590,7 +597,7 @@ def write_configuration(folder, pairs, store):
         file.write("\n".join(lines) + "\n")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("handset")
     parser.add_argument("rounds", type=int)
