@@ -224,6 +224,7 @@ struct ControlDescriptionTests {
         var media = ControlCallMedia()
         media.roundTrip = 1
         call.media = media
+        call.slot = 1
         status.calls = [call]
         var record = ControlRecord(
             record: "r", peer: "p", isIncoming: true, reason: "busy", endedBy: "local", outcome: "o")
