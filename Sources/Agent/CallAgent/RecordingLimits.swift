@@ -58,7 +58,9 @@ public struct RecordingLimits: Hashable, Sendable {
         let files = names.filter(Self.isRecording).compactMap { name -> File? in
             guard let attributes = try? manager.attributesOfItem(atPath: "\(folder)/\(name)"),
                 attributes[.type] as? FileAttributeType == .typeRegular,
-                let bytes = attributes[.size] as? Int, let time = attributes[.modificationDate] as? Date,
+                // FoundationEssentials alone has UInt there, and Foundation what converts to it.
+                let bytes = (attributes[.size] as? UInt).map({ Int(clamping: $0) }),
+                let time = attributes[.modificationDate] as? Date,
                 // Written before the clock was set: its age is not known.
                 time.timeIntervalSince1970 >= Self.earliestTime
             else { return nil }

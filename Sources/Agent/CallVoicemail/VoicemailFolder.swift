@@ -336,7 +336,9 @@ public struct VoicemailFolder: Hashable, Sendable {
 
     private static func status(of file: String) -> Status? {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: file),
-            attributes[.type] as? FileAttributeType == .typeRegular, let bytes = attributes[.size] as? Int,
+            attributes[.type] as? FileAttributeType == .typeRegular,
+            // FoundationEssentials alone has UInt there, and Foundation what converts to it.
+            let bytes = (attributes[.size] as? UInt).map({ Int(clamping: $0) }),
             let time = attributes[.modificationDate] as? Date
         else { return nil }
         return Status(

@@ -176,7 +176,8 @@ struct MachineProbe: Sendable {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(".wav") || $0.hasSuffix(".opus") }.reduce(0) { sum, name in
             let attributes = try? FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
-            return sum + (attributes?[.size] as? Int ?? 0)
+            // FoundationEssentials alone has UInt there, and Foundation what converts to it.
+            return sum + ((attributes?[.size] as? UInt).map { Int(clamping: $0) } ?? 0)
         }
     }
 
