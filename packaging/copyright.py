@@ -55,7 +55,7 @@ TEXTS = [
     ("SHA-1 of FreeBSD, in swift-nio: BSD-3-Clause", comment("swift-nio/Sources/CNIOSHA1/c_nio_sha1.c", "Redistribution")),
     ("cpp_magic.h of uSHET, in swift-nio: MIT", "Copyright (c) 2014 Thomas Nixon, Jonathan Heathcote\n\n" + mit()),
     ("Weights of Silero VAD: MIT", "Copyright (c) 2020-present Silero Team\n\n" + mit()),
-    ("ICU, in Foundation: Unicode-3.0", (ROOT / "packaging/licences/Unicode-3.0.txt").read_text().strip()),
+    ("Data of Unicode, in the language's libraries: Unicode-3.0", (ROOT / "packaging/licences/Unicode-3.0.txt").read_text().strip()),
 ]
 
 print(HEAD)

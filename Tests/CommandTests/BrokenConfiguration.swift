@@ -212,6 +212,9 @@ extension BrokenConfiguration {
             "a file of another kind", "behaviour:\n  source: play\n  file: song.mp3\n", offline: false,
             "6: behaviour.file: cannot play"),
         .device(
+            "music of another kind", "handover:\n  music: song.mp3\n", offline: false,
+            "5: handover.music: cannot play"),
+        .device(
             "a bot without an address", "behaviour:\n  source: bot\n", "5: behaviour.bot: is required with source: bot"),
         .device(
             "a bot on a wire that its address is not for",

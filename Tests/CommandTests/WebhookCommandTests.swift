@@ -90,6 +90,16 @@ struct WebhookCommandTests {
         #expect(await call.ending() == 0, "\(call.errorText)")
     }
 
+    /// A receiver that answers so, and a device that sends it the events of its calls.
+    private func begin(_ site: Site, answering answer: String) async throws -> (Receiver, RunningSite) {
+        let receiver = try await Receiver(site)
+        try receiver.answer(answer)
+        try configure(site, port: receiver.port)
+        let running = try await RunningSite(site)
+        try await call(running)
+        return (receiver, running)
+    }
+
     /// How many events of this name are on disk.
     private func count(_ name: String, _ site: Site) -> Int {
         let log = (try? String(contentsOfFile: site.path("events/events.log"), encoding: .utf8)) ?? ""
@@ -100,11 +110,7 @@ struct WebhookCommandTests {
     func crash() async throws {
         let site = try site()
         defer { site.remove() }
-        let receiver = try await Receiver(site)
-        try receiver.answer("200")
-        try configure(site, port: receiver.port)
-        let running = try await RunningSite(site)
-        try await call(running)
+        let (receiver, running) = try await begin(site, answering: "200")
         try await until { receiver.types == Self.ofCall }
         try receiver.answer("hang")
         try await call(running)
@@ -129,11 +135,7 @@ struct WebhookCommandTests {
     func outage() async throws {
         let site = try site()
         defer { site.remove() }
-        let receiver = try await Receiver(site)
-        try receiver.answer("500")
-        try configure(site, port: receiver.port)
-        let running = try await RunningSite(site)
-        try await call(running)
+        let (receiver, running) = try await begin(site, answering: "500")
         let line = try await running.device.line(containing: "A webhook does not take an event; it is tried again")
         #expect(line.contains("its answer has the status 500") && line.contains("127.0.0.1:\(receiver.port)"))
         #expect(!line.contains("/calls"))
@@ -161,11 +163,7 @@ struct WebhookCommandTests {
     func reload() async throws {
         let site = try site()
         defer { site.remove() }
-        let receiver = try await Receiver(site)
-        try receiver.answer("200")
-        try configure(site, port: receiver.port)
-        let running = try await RunningSite(site)
-        try await call(running)
+        let (receiver, running) = try await begin(site, answering: "200")
         try await until { receiver.types == Self.ofCall }
         // The server has the former secret for a while.
         try "another-webhook-secret-0123".write(toFile: site.path("new.secret"), atomically: true, encoding: .utf8)

@@ -83,6 +83,29 @@ import Realtime
     }
 
     @Test(
+        "A hand-over whose last write is in doubt ends at once, and asks no client to move",
+        arguments: [StoreError.Code.unknown, .fenced])
+    func doubt(code: StoreError.Code) throws {
+        for isPrepared in [true, false] {
+            let scenario = HubScenario(users: ["alice"])
+            let device = try scenario.device(of: "alice")
+            scenario.disk.fault = StoreError(code, "the connection to the database was lost")
+            _ = scenario.hub.issueTokens(Grant(user: "alice", isAnonymous: false, application: "app"))
+            var hasEnded = false
+            let ending = isPrepared ? scenario.hub.prepareHandOver() : scenario.hub.handOver(to: "ws://two.test/v1/rtc")
+            ending.assumeIsolated().whenComplete { _ in hasEnded = true }
+            scenario.settle()
+            #expect(hasEnded, "SIGTERM waits for it")
+            _ = scenario.hub.stop()
+            var texts: [String] = []
+            while let frame = try device.readOutbound(as: WebSocketFrame.self) {
+                if frame.opcode == .text { texts.append(String(buffer: frame.data)) }
+            }
+            #expect(!texts.contains { $0.contains("ws://two.test") }, "\(texts)")
+        }
+    }
+
+    @Test(
         "CONN-12: Clients of an exchange that ends are asked to move once another serves, and hear nothing else of it")
     func moves() throws {
         let scenario = HubScenario(users: ["alice", "bob"])

@@ -119,6 +119,20 @@ final class RegularFileTests {
         #expect(FileIdentity(path: path("nothing")) == nil)
     }
 
+    @Test("A regular file has a size and a time of its last change; a link, a folder and nothing have none")
+    func measure() throws {
+        let file = path("measured")
+        #expect(open(file, O_WRONLY | O_CREAT) == nil)
+        #expect(truncate(file, 5_000_000_000) == 0)
+        #expect(
+            utimensat(AT_FDCWD, file, [timespec(tv_sec: 1, tv_nsec: 2), timespec(tv_sec: 7, tv_nsec: 500_000_000)], 0)
+                == 0)
+        let measure = try #require(FileMeasure(path: file))
+        #expect(measure.bytes == 5_000_000_000 && measure.modified == 7.5)
+        #expect(symlink(file, path("link")) == 0)
+        for other in [path("link"), folder, path("nothing"), "/dev/null"] { #expect(FileMeasure(path: other) == nil) }
+    }
+
     @Test("A folder is made with those above it, for its owner alone; finding out makes nothing")
     func makeFolder() throws {
         let deep = path("a/b/c/")

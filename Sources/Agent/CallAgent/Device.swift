@@ -1,14 +1,14 @@
-internal import CallBridging
 internal import BotCalls
 internal import Call
+internal import CallBridging
 public import CallControl
+internal import CallDiagnosis
 public import Logging
 public import CallMedia
 internal import MediaEngine
 public import Realtime
 public import SignalingClient
 internal import VoiceActivity
-internal import CallDiagnosis
 internal import Core
 public import Tracing
 

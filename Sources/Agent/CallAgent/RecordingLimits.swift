@@ -1,3 +1,4 @@
+internal import Files
 internal import FoundationEssentials
 internal import Logging
 
@@ -53,18 +54,14 @@ public struct RecordingLimits: Hashable, Sendable {
     func apply(to folder: String, _ logger: Logger) {
         guard days != nil || megabytes != nil else { return }
         let manager = FileManager.default
-        let now = Date()
+        let now = Date().timeIntervalSince1970
         let names = (try? manager.contentsOfDirectory(atPath: folder)) ?? []
         let files = names.filter(Self.isRecording).compactMap { name -> File? in
-            guard let attributes = try? manager.attributesOfItem(atPath: "\(folder)/\(name)"),
-                attributes[.type] as? FileAttributeType == .typeRegular,
-                // FoundationEssentials alone has UInt there, and Foundation what converts to it.
-                let bytes = (attributes[.size] as? UInt).map({ Int(clamping: $0) }),
-                let time = attributes[.modificationDate] as? Date,
+            guard let measure = FileMeasure(path: "\(folder)/\(name)"),
                 // Written before the clock was set: its age is not known.
-                time.timeIntervalSince1970 >= Self.earliestTime
+                measure.modified >= Self.earliestTime
             else { return nil }
-            return File(name: name, bytes: bytes, age: now.timeIntervalSince(time))
+            return File(name: name, bytes: measure.bytes, age: now - measure.modified)
         }
         let old = excess(of: files)
         for name in old {

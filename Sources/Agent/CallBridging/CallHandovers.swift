@@ -4,7 +4,7 @@ public import Core
 
 /// Calls that are handed over from a bot, a program or a flow to a person.
 ///
-/// An owner beside the calls. A person is called for a caller, hears a whisper, accepts, and is joined to it; if that fails, the caller is
+/// It owns what spans two calls. A person is called for a caller, hears a whisper, accepts, and is joined to it; if that fails, the caller is
 /// back with what takes part in its call, which is notified why. Its driver places calls, reports what happens to them, and carries out
 /// what it orders.
 public struct CallHandovers: ProtocolCore {
@@ -50,8 +50,6 @@ public struct CallHandovers: ProtocolCore {
         case report(HandoverReport, of: CallID)
     }
 
-    /// Hand-overs of a device at a time.
-    public static let most = 64
     /// How long a person has to accept, from the end of the whisper.
     public static let acceptTime = Duration.seconds(20)
     /// How long a whisper is at most.

@@ -26,7 +26,7 @@ public struct CallMusic: Sendable {
     public enum Output: Equatable, Sendable {
         /// Open the file, and play it. ``Input/began(_:in:)`` or ``Input/failed(_:in:)`` follows.
         case play(String, to: CallID)
-        /// Stop what the call hears.
+        /// Stop the music or whisper of the call.
         case stop(CallID)
         /// What was to be heard once has ended, or could not be played.
         case finished(CallID)

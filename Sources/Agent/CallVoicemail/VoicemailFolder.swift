@@ -335,14 +335,10 @@ public struct VoicemailFolder: Hashable, Sendable {
     }
 
     private static func status(of file: String) -> Status? {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: file),
-            attributes[.type] as? FileAttributeType == .typeRegular,
-            // FoundationEssentials alone has UInt there, and Foundation what converts to it.
-            let bytes = (attributes[.size] as? UInt).map({ Int(clamping: $0) }),
-            let time = attributes[.modificationDate] as? Date
-        else { return nil }
+        guard let measure = FileMeasure(path: file) else { return nil }
+        let time = Date(timeIntervalSince1970: measure.modified)
         return Status(
-            bytes: bytes, age: .seconds(Date().timeIntervalSince(time)), time: time.timeIntervalSince1970,
+            bytes: measure.bytes, age: .seconds(Date().timeIntervalSince(time)), time: measure.modified,
             changed: time.ISO8601Format())
     }
 

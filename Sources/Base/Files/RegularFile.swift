@@ -159,8 +159,7 @@ public struct FileIdentity: Hashable, Sendable {
 
     /// The file at `path`, through links; nil if there is none that may be looked at.
     public init?(path: String) {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return nil }
+        guard let status = status(of: path, followsLink: true) else { return nil }
         self.init(status)
     }
 
@@ -174,6 +173,27 @@ public struct FileIdentity: Hashable, Sendable {
     private init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
+    }
+}
+
+/// What the system says of a file, or of the link to it; nil if there is none that may be looked at.
+private func status(of path: String, followsLink: Bool) -> stat? {
+    var status = stat()
+    return unsafe (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 ? status : nil
+}
+
+/// The size and age of a regular file.
+public struct FileMeasure: Hashable, Sendable {
+    /// Bytes.
+    public let bytes: Int
+    /// When it was last written to, in seconds since 1970.
+    public let modified: Double
+
+    /// The regular file at `path` itself; nil for a link, for anything else, and for what may not be looked at.
+    public init?(path: String) {
+        guard let status = status(of: path, followsLink: false), status.st_mode & S_IFMT == S_IFREG else { return nil }
+        bytes = Int(status.st_size)
+        modified = Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
     }
 }
 

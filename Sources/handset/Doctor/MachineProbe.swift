@@ -175,9 +175,7 @@ struct MachineProbe: Sendable {
     private static func bytes(in folder: String) -> Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(".wav") || $0.hasSuffix(".opus") }.reduce(0) { sum, name in
-            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
-            // FoundationEssentials alone has UInt there, and Foundation what converts to it.
-            return sum + ((attributes?[.size] as? UInt).map { Int(clamping: $0) } ?? 0)
+            sum + (FileMeasure(path: "\(folder)/\(name)")?.bytes ?? 0)
         }
     }
 

@@ -27,10 +27,11 @@ public struct HandoverConfiguration: Sendable, Equatable {
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         music = section.value(\.music, &problems)
+        if let music { section.play(music, \.music, &problems) }
         voice = section.value(\.say, &problems) ?? []
     }
 
-    /// The file that a caller hears who is handed over; nil if it hears what it heard before.
+    /// The file that plays to a caller while it is handed over; nil for what played before.
     func path(of music: HandoverRequest.Music) -> String? {
         switch music {
         case .configured: self.music

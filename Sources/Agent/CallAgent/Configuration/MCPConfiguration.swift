@@ -62,7 +62,7 @@ public struct MCPConfiguration: Sendable {
 }
 
 /// The callees that an agent may call, or transfer to: those of `mcp.callees`, or those that the account may call on a stranger's word,
-/// because the agent hears strangers.
+/// because what strangers say reaches the agent.
 public struct AgentCallees: Sendable {
     private let listed: CalleeList?
     private var accounts: [AccountsConfiguration.Account] = []

@@ -1,3 +1,4 @@
+internal import CSQLite
 internal import Synchronization
 
 /// A database of SQLite: one file, one connection, and one thread at a time. Any thread may call, and waits for the disk.
@@ -37,5 +38,5 @@ final class SQLiteDatabase: Sendable {
 }
 
 extension SQLiteFailure {
-    fileprivate static var closed: SQLiteFailure { SQLiteFailure(code: 21, "the database is closed") }
+    fileprivate static var closed: SQLiteFailure { SQLiteFailure(code: SQLITE_MISUSE, "the database is closed") }
 }
