@@ -122,20 +122,22 @@ class Imitation:
     def record(number: int, call: dict[str, Any]) -> dict[str, Any]:
         now = int(time.time() * 1000)
         bad = number % 2 == 1
+        length_ms = 80_000 if bad else 64_300  # A whole number of the axis' steps, and not.
+        duration_ms = length_ms - 3_050
         return {
             "record": f"record-{number}",
             "invite": call["invite"],
             "peer": call["peer"],
             "incoming": call["incoming"],
-            "began_ms": now - 64_300,
+            "began_ms": now - length_ms,
             "ended_ms": now,
             "answered_after_ms": 2_900,
             "established_after_ms": 3_050,
             "media_after_ms": 3_210,
-            "duration_ms": 61_250,
+            "duration_ms": duration_ms,
             "reason": "completed",
             "ended_by": "local",
-            "outcome": f"The call from {call['peer']} lasted 61.2 s; this side hung up.",
+            "outcome": f"The call from {call['peer']} lasted {duration_ms / 1000:.1f} s; this side hung up.",
             "findings": [LOST] if bad else [],
             **({} if bad else {"remark": "Nothing went wrong that this side can see."}),
         }

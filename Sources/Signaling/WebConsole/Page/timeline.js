@@ -109,11 +109,15 @@ function lane(name, spans, length) {
     make('ul', { class: 'unseen' }, ...list));
 }
 
-/** @param {number} length */
+/**
+ * The marks of an axis. A mark near the end has no text: on a telephone that would reach over the page's edge.
+ * @param {number} length
+ */
 function axis(length) {
   return make('div', { class: 'timeline-axis', 'aria-hidden': 'true' }, ...marks(length).map((mark) => {
-    const label = make('small', {}, markText(mark));
-    label.style.setProperty('--from', String(mark / length));
+    const place = mark / length;
+    const label = make('small', {}, place > 0.87 ? '' : markText(mark));
+    label.style.setProperty('--from', String(place));
     return label;
   }));
 }
