@@ -44,8 +44,7 @@ struct CallHandoversTests {
     }
 
     private static let joining: [CallHandovers.Output] = [
-        report(.accepted), report(.joined), .join(person, caller: caller, .leaves), .stopSound(of: caller),
-        .stopSound(of: person),
+        report(.accepted), report(.joined), .join(person, caller: caller, .leaves),
     ]
 
     private func ringing(_ request: HandoverRequest = request()) -> Desk {
@@ -130,6 +129,31 @@ struct CallHandoversTests {
             ])
     }
 
+    @Test("What each hears before the join ends when it hears the other one, and a bot leaves then, if it is to leave")
+    func heard() {
+        var desk = whispering()
+        #expect(desk.feed(.heard(caller)).isEmpty)
+        #expect(desk.feed(.key("1", of: person)) == Self.joining)
+        #expect(desk.feed(.heard(person)) == [.stopSound(of: person)])
+        #expect(desk.feed(.heard(caller)) == [.stopSound(of: caller), .dismissParticipant(of: caller)])
+        // Music of a hold that follows is not ended by another report.
+        #expect(desk.feed(.heard(caller)).isEmpty && desk.feed(.heard(person)).isEmpty)
+        desk = whispering(Self.request(.listens))
+        _ = desk.feed(.key("1", of: person))
+        #expect(desk.feed(.heard(caller)) == [.stopSound(of: caller)])
+    }
+
+    @Test("A caller whose person hangs up before it is heard hears no more music")
+    func neverHeard() {
+        var desk = whispering()
+        _ = desk.feed(.key("1", of: person))
+        #expect(
+            desk.feed(.ended(person, HandoverEnd(.refused, because: "x"))) == [
+                .stopSound(of: caller), Self.report(.ended, because: "the person has hung up"),
+            ])
+        #expect(desk.feed(.heard(caller)).isEmpty)
+    }
+
     @Test("A person who hangs up in the whisper has refused")
     func hangsUpInWhisper() {
         var desk = whispering()
@@ -152,7 +176,8 @@ struct CallHandoversTests {
         desk = whispering()
         #expect(desk.feed(.key("1", of: person)) == Self.joining)
         // The join hangs up the person.
-        #expect(desk.feed(hangsUp) == [Self.report(.ended, because: "the caller has hung up")])
+        #expect(
+            desk.feed(hangsUp) == [.stopSound(of: caller), Self.report(.ended, because: "the caller has hung up")])
         #expect(desk.feed(.ended(person, HandoverEnd(.refused, because: "x"))).isEmpty)
         desk = Desk()
         _ = desk.feed(.begin(caller, Self.request()))
@@ -173,6 +198,7 @@ struct CallHandoversTests {
         #expect(desk.feed(.cancel(caller, because: "why")).isEmpty)
         desk = whispering()
         _ = desk.feed(.key("1", of: person))
+        _ = desk.feed(.heard(caller))
         #expect(
             desk.feed(.cancel(caller, because: "parted")) == [
                 .stopSound(of: person), .hangUp(person), Self.report(.ended, because: "parted"),
@@ -186,11 +212,14 @@ struct CallHandoversTests {
         #expect(desk.feed(.replaced(person, by: Self.other)).isEmpty)
         #expect(desk.handovers.isPerson(Self.other) && !desk.handovers.isPerson(person))
         #expect(desk.feed(.ended(person, HandoverEnd(.refused, because: "x"))).isEmpty)
+        #expect(desk.feed(.heard(person)).isEmpty && desk.feed(.heard(Self.other)) == [.stopSound(of: Self.other)])
+        _ = desk.feed(.heard(caller))
         #expect(desk.feed(.ended(Self.other, HandoverEnd(.refused, because: "x"))).count == 1)
         desk = whispering()
         _ = desk.feed(.key("1", of: person))
         _ = desk.feed(.replaced(caller, by: Self.other))
         #expect(desk.handovers.isJoined(Self.other))
+        #expect(desk.feed(.heard(Self.other)) == [.stopSound(of: Self.other), .dismissParticipant(of: Self.other)])
         #expect(desk.feed(.ended(caller, HandoverEnd(.refused, because: "x"))).isEmpty)
     }
 }

@@ -19,10 +19,13 @@ struct HandoverSoundTests {
         private(set) var heard: [Int16] = []
         /// Frames that have run.
         private(set) var frames = 0
+        /// Frames that its peer is silent for, as while it presses a key.
+        private var silent: Int
 
         /// - Parameter first: The first number of its peer.
-        init(from first: Int) {
+        init(from first: Int, silentFor frames: Int = 0) {
             next = first
+            silent = frames
             audio = CallAudioEndpoint(AudioBehaviour(source: .silence), player: nil, recorder: nil)
             let music = AudioRing(capacity: 1 << 16)
             var change = AudioChange(.announcement(number: 1), installs: true)
@@ -36,8 +39,13 @@ struct HandoverSoundTests {
         func join(_ line: consuming PortLine) {
             var change = AudioChange(.bridge, installs: true)
             change.line = .some(line)
+            change.waitsForSound = true
+            change.outlivesAnnouncement = true
             audio.change(&change)
         }
+
+        /// Whether it has just begun to hear the other one.
+        func takeOpening() -> Bool { audio.takeBridgeOpening() }
 
         func stopMusic() {
             var change = AudioChange(.announcement(number: 1), installs: false)
@@ -48,8 +56,9 @@ struct HandoverSoundTests {
         var nextSaid: Int { next }
 
         func frame() {
-            for index in 0..<960 { said[index] = Int16(next + index) }
-            next += 960
+            for index in 0..<960 { said[index] = silent > 0 ? 0 : Int16(next + index) }
+            if silent == 0 { next += 960 }
+            silent = max(0, silent - 1)
             var room = answer.mutableSpan
             audio.exchange(received: said.span, sending: &room)
             heard += answer
@@ -69,7 +78,7 @@ struct HandoverSoundTests {
         return (max(0, rising - lastMusic - 1 - 240), heard.dropFirst(rising + 240).map { Int($0) })
     }
 
-    @Test("In 100 hand-overs the gap is 20 ms at most, and nothing that is said once both are joined is lost")
+    @Test("In 100 hand-overs there is no gap, and nothing that is said once both are joined is lost")
     func gaps() {
         var random = SeededGenerator(seed: 11)
         var gaps: [Int] = []
@@ -79,10 +88,11 @@ struct HandoverSoundTests {
             // Microseconds: a frame of each is due at its own phase, and the orders arrive at a time of theirs.
             let phases = [Int.random(in: 0..<20_000, using: &random), Int.random(in: 0..<20_000, using: &random)]
             let order = Int.random(in: 60_000..<80_000, using: &random)
-            // Each order reaches its worker up to 3 ms later than the one before.
-            var times: [Int] = [order]
-            for _ in 0..<3 { times.append((times.last ?? 0) + Int.random(in: 0...3_000, using: &random)) }
-            var (joined, stopped) = ([false, false], [false, false])
+            // The second order reaches its worker up to 3 ms later.
+            let times = [order, order + Int.random(in: 0...3_000, using: &random)]
+            var joined = [false, false]
+            // The music is stopped up to 30 ms after the other call is heard.
+            var stops = [Int.max, Int.max]
             var one: PortLine? = .some(lines.one)
             var other: PortLine? = .some(lines.other)
             var saidWhenJoined: [Int] = []
@@ -98,11 +108,12 @@ struct HandoverSoundTests {
                         }
                         if joined == [true, true] { saidWhenJoined = [caller.nextSaid, person.nextSaid] }
                     }
-                    if !stopped[index], time >= times[index + 2] {
-                        stopped[index] = true
+                    if time >= stops[index] {
+                        stops[index] = .max
                         party.stopMusic()
                     }
                     party.frame()
+                    if party.takeOpening() { stops[index] = time + Int.random(in: 0...30_000, using: &random) }
                 }
             }
             for (listener, speaker) in [(caller, 1), (person, 0)] {
@@ -113,7 +124,54 @@ struct HandoverSoundTests {
                 #expect((numbers.first ?? .max) <= saidWhenJoined[speaker] + 960 + 480)
             }
         }
-        #expect(gaps.max() ?? .max <= 960, "\(gaps.sorted().suffix(5))")
+        #expect(gaps.max() ?? .max <= 1, "\(gaps.sorted().suffix(5))")
+    }
+
+    @Test(
+        "A person is heard from its first sample on, and until then the caller hears its music without a gap",
+        arguments: 0...14)
+    func firstSound(silentFor frames: Int) {
+        let (caller, person) = (Party(from: 1), Party(from: 1, silentFor: 3 + frames))
+        for _ in 0..<3 {
+            caller.frame()
+            person.frame()
+        }
+        let lines = BridgeLines.make()
+        caller.join(lines.one)
+        person.join(lines.other)
+        var heardAt: Int?
+        for tick in 0..<25 {
+            person.frame()
+            caller.frame()
+            guard caller.takeOpening() else { continue }
+            #expect(heardAt == nil)
+            heardAt = tick
+            caller.stopMusic()
+        }
+        #expect(heardAt == frames)
+        let (gap, numbers) = result(caller.heard, first: 1)
+        #expect(gap <= 1)
+        // The first 5 ms rise while the music falls, and 5 ms more are not looked at.
+        #expect(numbers.first == 480 + 1)
+        #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 + 1 })
+    }
+
+    @Test("A person who says nothing is heard after 0.3 s, so that no music remains")
+    func silentPerson() {
+        let (caller, person) = (Party(from: 1), Party(from: 1, silentFor: 1_000))
+        let lines = BridgeLines.make()
+        caller.join(lines.one)
+        person.join(lines.other)
+        let opening = (0..<30).first { _ in
+            person.frame()
+            caller.frame()
+            return caller.takeOpening()
+        }
+        #expect(opening == 15)
+        caller.stopMusic()
+        person.frame()
+        caller.frame()
+        #expect(caller.heard.last == 0)
     }
 
     /// A call with a program, whose peer says a number.

@@ -75,7 +75,8 @@ struct BotLegs {
         case .relayFailed(_, let server, let error):
             return .logRelay(leg.call, server: "\(server)", error: "\(error)")
         case .mediaReceived, .ready, .flowing, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
-            .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
+            .relayOverrun, .fileFailed, .announcementEnded, .bridgeHeard, .recordingEnded, .ended, .card,
+            .effortLimited,
             .loadMeasured,
             .realtimePriorityRefused:
             break  // Its end comes by the connection, and its sound by its port.

@@ -134,8 +134,9 @@ struct CallLog {
         case .connectionFailed(_, let failure):
             logger.info("A call's connection has failed", metadata: metadata(["error": "\(failure)"]))
         case .connected(_, let path): logger.debug("A call has a path", metadata: metadata(["path": "\(path)"]))
-        case .mediaReceived, .ready, .flowing, .playbackEnded, .announcementEnded, .recordingEnded, .digit,
-            .sendingStopped, .sendingResumed, .candidate, .candidatesComplete, .secured, .connectionQuiet,
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .announcementEnded, .bridgeHeard,
+            .recordingEnded, .digit, .sendingStopped, .sendingResumed, .candidate, .candidatesComplete, .secured,
+            .connectionQuiet,
             .connectionBack, .pathLost, .relayOverrun, .goodbyeReceived, .refused, .ended, .card, .effortLimited,
             .loadMeasured, .realtimePriorityRefused:
             break

@@ -114,10 +114,14 @@ extension Device {
         guard let stream = calls[one]?.session.runningStream, let peer = calls[other]?.session.runningStream else {
             return
         }
-        engine.bridge(
-            stream, suspending: participants.standsStill(in: one), to: peer,
-            otherSuspending: participants.standsStill(in: other))
+        engine.bridge(end(stream, of: one), to: end(peer, of: other))
         log.callsAreJoined(other, about: calls.about(one))
+    }
+
+    /// Music and whispers last until the other call is heard; a file that a user plays, to its end.
+    private func end(_ stream: MediaCallID, of call: CallID) -> MediaEngine.BridgeEnd {
+        MediaEngine.BridgeEnd(
+            stream, suspendsProgram: participants.standsStill(in: call), endsFile: participants.music.isHeard(in: call))
     }
 
     private func disconnect(_ call: CallID) {

@@ -138,6 +138,7 @@ extension Device {
         if case .fileFailed(_, let error) = event { calls[id]?.observation.add(.fileFailed, error.description) }
         if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
         if calls[id]?.session.runningStream == nil { keepWaitingRecord(of: id) }
+        if case .bridgeHeard = event { feed(handovers: .heard(id)) }
         if case .announcementEnded(_, let path, let end) = event {
             let isMusic = participants.music.isPlaying(path, in: id)
             feed(music: .ended(path, in: id, isPlayed: end == .played))

@@ -123,7 +123,9 @@ extension Device {
         case .whisper(.file(let path), let person): feed(music: .play(path, to: person, repeats: false))
         case .whisper(.text(let text), let person): speak(text, to: person)
         case .stopSound(let call): feed(music: .stop(call))
-        case .join(let person, let caller, let role): join(person, caller, role)
+        case .join(let person, let caller, let role):
+            feed(bridges: .join(caller, person, then: role == .listens ? .goBack : .hangUp, otherThen: .hangUp))
+        case .dismissParticipant(let caller): dismissParticipant(of: caller)
         case .hangUp(let person): feed(.user(.hangUp(because: .request)), to: person)
         case .report(let report, let caller): self.report(report, of: caller)
         }
@@ -170,10 +172,8 @@ extension Device {
         }
     }
 
-    private func join(_ person: CallID, _ caller: CallID, _ role: HandoverRequest.Role) {
-        let sequel: CallBridges.Sequel = role == .listens ? .goBack : .hangUp
-        feed(bridges: .join(caller, person, then: sequel, otherThen: .hangUp))
-        guard role == .leaves, calls[caller]?.session.isAttended == true else { return }
+    private func dismissParticipant(of caller: CallID) {
+        guard calls[caller]?.session.isAttended == true else { return }
         _ = participants.deferredEnds.take(caller)
         try? detach(from: caller)
     }

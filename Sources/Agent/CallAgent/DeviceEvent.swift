@@ -129,8 +129,9 @@ extension DeviceEvent {
         case .sendingStopped(_, let reason): self = .sendingStopped(call, reason)
         case .sendingResumed: self = .sendingResumed(call)
         case .fileFailed(_, let error): self = .fileFailed(call, error)
-        case .mediaReceived, .ready, .flowing, .playbackEnded, .recordingEnded, .digit, .candidate, .candidatesComplete,
-            .connected, .secured, .connectionQuiet, .connectionBack, .pathLost, .relayFailed, .relayOverrun,
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .bridgeHeard, .recordingEnded, .digit, .candidate,
+            .candidatesComplete, .connected, .secured, .connectionQuiet, .connectionBack, .pathLost, .relayFailed,
+            .relayOverrun,
             .connectionFailed, .goodbyeReceived, .refused, .ended, .card, .effortLimited, .loadMeasured,
             .realtimePriorityRefused:
             return nil

@@ -9,7 +9,8 @@ extension MediaEvent {
     var call: MediaCallID? {
         switch self {
         case .mediaReceived(let id, _), .ready(let id, _), .flowing(let id, _), .playbackEnded(let id),
-            .digit(let id, _, _), .sendingStopped(let id, _), .sendingResumed(let id), .candidate(let id, _),
+            .bridgeHeard(let id), .digit(let id, _, _), .sendingStopped(let id, _), .sendingResumed(let id),
+            .candidate(let id, _),
             .candidatesComplete(let id),
             .connected(let id, _), .secured(let id), .connectionQuiet(let id), .connectionBack(let id),
             .pathLost(let id), .relayFailed(let id, _, _), .relayOverrun(let id, _, _, _),
@@ -44,7 +45,8 @@ extension MediaEvent {
         case .connected: .pathFound
         case .connectionQuiet: .quiet
         case .connectionBack: .back
-        case .announcementEnded, .recordingEnded, .sendingStopped, .sendingResumed, .relayFailed, .relayOverrun,
+        case .announcementEnded, .bridgeHeard, .recordingEnded, .sendingStopped, .sendingResumed, .relayFailed,
+            .relayOverrun,
             .goodbyeReceived, .pathLost, .secured, .card, .effortLimited, .loadMeasured, .realtimePriorityRefused:
             nil
         }

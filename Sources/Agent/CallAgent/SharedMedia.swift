@@ -131,8 +131,8 @@ public final class SharedMedia: Sendable {
         case .realtimePriorityRefused(let error): .realtimePriorityRefused(error)
         case .card(.report): nil
         case .card(let event): .card(event)
-        case .loadMeasured, .mediaReceived, .ready, .flowing, .playbackEnded, .announcementEnded, .recordingEnded,
-            .digit,
+        case .loadMeasured, .mediaReceived, .ready, .flowing, .playbackEnded, .announcementEnded, .bridgeHeard,
+            .recordingEnded, .digit,
             .sendingStopped, .sendingResumed, .candidate, .candidatesComplete, .connected, .secured, .connectionQuiet,
             .connectionBack, .pathLost, .relayFailed, .relayOverrun, .connectionFailed, .goodbyeReceived, .fileFailed,
             .refused, .ended:

@@ -23,6 +23,8 @@ public struct CallHandovers: ProtocolCore {
         case whispered(CallID)
         /// The peer of a call has pressed a key.
         case key(Character, of: CallID)
+        /// A call that was joined hears the other one; until then it hears what it did before.
+        case heard(CallID)
         /// The hand-over of a caller is taken back, or its join is.
         case cancel(CallID, because: String)
         /// A call has taken the place of another one (RFC 3891).
@@ -42,8 +44,10 @@ public struct CallHandovers: ProtocolCore {
         case whisper(HandoverRequest.Whisper, to: CallID)
         /// Stop music or whisper of a call.
         case stopSound(of: CallID)
-        /// Join the two, at once and before their sounds are stopped.
+        /// Join the two, each of which hears what it does now until it hears the other.
         case join(CallID, caller: CallID, HandoverRequest.Role)
+        /// Have what takes part in the caller's call leave it.
+        case dismissParticipant(of: CallID)
         /// Hang up, or cancel, the call with the person.
         case hangUp(CallID)
         /// Report a step to the caller's participant, and to clients.
@@ -90,6 +94,8 @@ public struct CallHandovers: ProtocolCore {
     private struct Handover {
         let request: HandoverRequest
         var phase: Phase
+        /// The caller and the person, of whom one or both do not hear the other yet.
+        var awaiting: Set<CallID> = []
     }
 
     private var handovers: [CallID: Handover] = [:]
@@ -139,6 +145,7 @@ public struct CallHandovers: ProtocolCore {
         case .answered(let call): answer(call, at: now, into: &outbox)
         case .whispered(let call): endWhisper(of: call, at: now, into: &outbox)
         case .key(let key, let call): press(key, call, into: &outbox)
+        case .heard(let call): noteSound(in: call, into: &outbox)
         case .cancel(let caller, let why):
             let isJoined = isJoined(caller)
             release(caller, into: &outbox)
@@ -194,7 +201,15 @@ public struct CallHandovers: ProtocolCore {
         report(.accepted, of: caller, into: &outbox)
         // Before the join, which takes the participant out that it is for.
         report(.joined, of: caller, into: &outbox)
-        outbox += [.join(call, caller: caller, role), .stopSound(of: caller), .stopSound(of: call)]
+        handovers[caller]?.awaiting = [caller, call]
+        outbox.append(.join(call, caller: caller, role))
+    }
+
+    private mutating func noteSound(in call: CallID, into outbox: inout [Output]) {
+        let caller = callers[call] ?? call
+        guard let handover = handovers[caller], handovers[caller]?.awaiting.remove(call) != nil else { return }
+        outbox.append(.stopSound(of: call))
+        if call == caller, handover.request.role == .leaves { outbox.append(.dismissParticipant(of: caller)) }
     }
 
     private mutating func fireTimers(at now: Instant, into outbox: inout [Output]) {
@@ -218,11 +233,14 @@ public struct CallHandovers: ProtocolCore {
         if let caller = callers.removeValue(forKey: former) {
             callers[call] = caller
             if let phase = handovers[caller]?.phase { handovers[caller]?.phase = phase.with(call) }
+            if handovers[caller]?.awaiting.remove(former) != nil { handovers[caller]?.awaiting.insert(call) }
         } else if let handover = handovers[former], let person = handover.phase.person {
             // One that is not joined yet ends with its caller: the person was asked for another one.
             guard case .joined = handover.phase else { return }
+            var moved = handover
+            if moved.awaiting.remove(former) != nil { moved.awaiting.insert(call) }
             handovers[former] = nil
-            handovers[call] = handover
+            handovers[call] = moved
             callers[person] = call
         }
     }
@@ -254,7 +272,7 @@ public struct CallHandovers: ProtocolCore {
         _ caller: CallID, _ state: HandoverState, _ why: String, into outbox: inout [Output]
     ) {
         guard let handover = handovers[caller] else { return }
-        if case .joined = handover.phase {} else { outbox.append(.stopSound(of: caller)) }
+        if !isJoined(caller) || handover.awaiting.contains(caller) { outbox.append(.stopSound(of: caller)) }
         report(state, of: caller, because: why, into: &outbox)
         handovers[caller] = nil
     }

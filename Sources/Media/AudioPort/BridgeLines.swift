@@ -6,6 +6,9 @@ internal import Realtime
 /// allocates or locks after ``make()``. Sound waits for the other call's next frame: 20 ms at most, 10 ms on average. A stall of one
 /// thread leaves a frame more in a ring, which is left out when it was not needed for 4 s (``RingCushion``). From the first frame that
 /// both have run on, no sample is lost unless a thread stalls.
+///
+/// A call that is just joined may hear what it heard before until the other one has sound. The telephone of a person who presses a key sends
+/// no sound for that time, and some 60 ms more.
 @frozen
 public struct BridgeLines: ~Copyable {
     /// For the media thread of one call.
@@ -15,6 +18,10 @@ public struct BridgeLines: ~Copyable {
 
     /// Samples that a ring takes in one direction: 0.17 s, which is 16 KiB. Of a call that does not read, further sound is dropped.
     public static let capacity = MixPort.capacity
+
+    /// A call waits this long for sound of the other one: 0.3 s, the longest delay of a jitter buffer on a path that people bear, and
+    /// the end of a key before it.
+    public static let longestWait = Duration.milliseconds(JoinedQueue.longestWait / 48)
 
     /// Makes both lines.
     public static func make() -> BridgeLines {
@@ -47,6 +54,10 @@ struct JoinedQueue: BitwiseCopyable {
     private var hasBegun = false
     /// Samples that are left out before the next frame.
     private var late = 0
+    /// Samples for which the other call's sound was waited for.
+    private var waited = 0
+    /// ``BridgeLines/longestWait`` in samples.
+    static var longestWait: Int { @_noAllocation @_noLocks get { 14_400 } }
     /// Times that sound was left out, because it would have been late.
     private(set) var framesLeftOut = 0
 
@@ -59,6 +70,15 @@ struct JoinedQueue: BitwiseCopyable {
     mutating func takeLate(of waiting: Int) -> Int {
         defer { (hasBegun, late) = (true, 0) }
         return hasBegun ? late : max(0, waiting &- MixPort.frameSamples)
+    }
+
+    /// Notes a frame without sound of the other call.
+    ///
+    /// - Returns: Whether it is no longer waited for.
+    @_noAllocation @_noLocks
+    mutating func endsWait(afterFrame samples: Int) -> Bool {
+        waited &+= samples
+        return waited > Self.longestWait
     }
 
     /// Notes what waits after a frame was taken.

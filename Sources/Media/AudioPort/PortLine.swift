@@ -96,6 +96,28 @@ public struct PortLine: ~Copyable, Sendable {
         handle?.signal()
     }
 
+    /// Runs one frame of a joined call that does not hear the other one yet: what it says goes there already.
+    @_noAllocation @_noLocks
+    package mutating func offer(received: Span<Int16>) { report.missed &+= received.count &- heard.write(received) }
+
+    /// Whether a joined call is to hear the other one from this frame on: that has sound, or was waited for long enough. Silence that the
+    /// other one has sent by then is left out.
+    ///
+    /// - Parameter frame: Working memory, of a frame's length.
+    @_noAllocation @_noLocks
+    package mutating func hasSound(lookingInto frame: inout MutableSpan<Int16>) -> Bool {
+        leaveOutLateSound()
+        while queue.count >= frame.count {
+            _ = queue.look(at: 0, into: &frame)
+            guard !isSilent(frame) else {
+                queue.skip(frame.count)
+                continue
+            }
+            return true
+        }
+        return joined?.endsWait(afterFrame: frame.count) ?? true
+    }
+
     /// Leaves out sound of another call that would be late.
     @_noAllocation @_noLocks
     private mutating func leaveOutLateSound() {
@@ -234,6 +256,13 @@ public struct PortLine: ~Copyable, Sendable {
         report.skipped &+= count
         edge.cut()
     }
+}
+
+/// Whether all samples are below −72 dBFS, so that nobody hears them.
+@_noAllocation @_noLocks
+private func isSilent(_ frame: borrowing MutableSpan<Int16>) -> Bool {
+    for index in 0..<frame.count where frame[index].magnitude > 8 { return false }
+    return true
 }
 
 /// Lets sound fall and rise within 5 ms where it would break off.

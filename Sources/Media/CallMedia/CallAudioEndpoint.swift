@@ -24,9 +24,12 @@ struct CallAudioEndpoint: ~Copyable {
     private var hasLine = false
     /// The line of another call or a room, which is heard in place of the source and of a program.
     private var bridge: PortLine?
-    private var isBridged = false
-    /// The program's line is paused while the call is bridged.
-    private var isLineSuspended = false
+    private var bridging = Bridging.none
+    /// The program's line is paused while the bridge is heard.
+    private var bridgeSuspendsLine = false
+    /// The bridge is heard although a file is being played.
+    private var bridgeHidesAnnouncement = false
+    private var bridgeHasOpened = false
     /// Samples of the call's sound so far, for programs that join it.
     private var position = 0
     /// A file that is heard in place of the source, and of a program.
@@ -43,6 +46,18 @@ struct CallAudioEndpoint: ~Copyable {
     private var isOver = false
     /// And that has been reported.
     private var reportedEnd = false
+
+    private enum Bridging: BitwiseCopyable {
+        case none
+        /// The other call has no sound yet.
+        case waiting
+        case heard
+    }
+
+    private var isBridged: Bool {
+        @_noAllocation @_noLocks get { if case .heard = bridging { true } else { false } }
+    }
+    private var isLineSuspended: Bool { @_noAllocation @_noLocks get { isBridged && bridgeSuspendsLine } }
 
     /// Samples that a ring could not give or take.
     struct Counters: BitwiseCopyable {
@@ -86,12 +101,14 @@ struct CallAudioEndpoint: ~Copyable {
     /// Runs one frame. Both spans have the same length.
     @_noAllocation @_noLocks
     mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
-        let announced = announces
+        if case .waiting = bridging, bridge?.hasSound(lookingInto: &sending) ?? true { openBridge() }
+        if case .waiting = bridging { bridge?.offer(received: received) }
+        let announced = announces && !(isBridged && bridgeHidesAnnouncement)
         if announced {
             announce(&sending)
             // What the program says waits.
             if !isLineSuspended { line?.hold(received: received, sending: sending) }
-            bridge?.hold(received: received, sending: sending)
+            if isBridged { bridge?.hold(received: received, sending: sending) }
         } else if isBridged {
             bridge?.exchange(received: received, sending: &sending)
             if !isLineSuspended { line?.hold(received: received, sending: sending) }
@@ -106,6 +123,13 @@ struct CallAudioEndpoint: ~Copyable {
         note(sending, in: &counters.sent)
         counters.received.note(received)
         record(received, sending)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func openBridge() {
+        bridging = .heard
+        bridgeHasOpened = true
+        edge.expectCut()
     }
 
     /// Samples a second that hold all of what is sent now: those of the program's sound, or 48 kHz.
@@ -238,6 +262,7 @@ struct CallAudioEndpoint: ~Copyable {
             announcementNumber = number
             announces = change.installs
             announcementIsOver = false
+            bridgeHidesAnnouncement = false
             edge.expectCut()
         case .recording:
             recorder?.close()
@@ -255,9 +280,17 @@ struct CallAudioEndpoint: ~Copyable {
             bridge?.finish()
             exchangeEnds(&bridge, &change.line)
             bridge?.begin(at: position)
-            isBridged = change.installs
-            isLineSuspended = change.installs && change.suspendsLine
-            edge.expectCut()
+            bridgeSuspendsLine = change.suspendsLine
+            bridgeHidesAnnouncement = change.installs && change.outlivesAnnouncement
+            // What was heard before another bridge comes back after this one, and not in between.
+            if change.installs, change.waitsForSound, !isBridged {
+                bridging = .waiting
+            } else if change.installs {
+                openBridge()
+            } else {
+                bridging = .none
+                edge.expectCut()
+            }
         }
     }
 
@@ -267,6 +300,13 @@ struct CallAudioEndpoint: ~Copyable {
         guard announcementIsOver else { return nil }
         announcementIsOver = false
         return announcementNumber
+    }
+
+    /// Whether the call has just begun to hear the one that it is joined to: true once.
+    @_noAllocation @_noLocks
+    mutating func takeBridgeOpening() -> Bool {
+        defer { bridgeHasOpened = false }
+        return bridgeHasOpened
     }
 
     /// Whether the file has just been played to its end: true once.

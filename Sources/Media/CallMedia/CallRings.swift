@@ -47,6 +47,10 @@ package struct AudioChange: ~Copyable {
     package var line: PortLine?
     /// Of another call: what takes part in this one is paused meanwhile, and hears nothing.
     package var suspendsLine = false
+    /// Of another call: it is heard from its first sound on, and until then what was heard before.
+    package var waitsForSound = false
+    /// Of another call: the file that is played meanwhile is heard until the other call is, and no longer.
+    package var outlivesAnnouncement = false
 
     /// Makes a change that removes what there is, or replaces it if `installs`.
     package init(_ part: Part, installs: Bool, recordsSent: Bool = false) {

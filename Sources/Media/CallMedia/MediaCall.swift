@@ -162,6 +162,10 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func takeAnnouncementEnd() -> UInt64? { audio.takeAnnouncementEnd() }
 
+    /// Whether the call has just begun to hear the one that it is joined to: true once.
+    @_noAllocation @_noLocks
+    package mutating func takeBridgeOpening() -> Bool { audio.takeBridgeOpening() }
+
     /// The next key of the peer that has not been reported.
     @_noAllocation @_noLocks
     package mutating func takeDigit() -> DigitExchange.Digit? {

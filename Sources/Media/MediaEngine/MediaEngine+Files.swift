@@ -148,16 +148,41 @@ extension MediaEngine {
     /// Lets the program leave; the call's source is heard again, and silence if that is a program.
     public func detach(from id: MediaCallID) { send(AudioChange(.line, installs: false), to: id) {} }
 
-    /// Joins two calls: each hears the other in place of its source and its program, which continue when it is parted.
-    public func bridge(_ one: MediaCallID, to other: MediaCallID) {
-        bridge(one, suspending: false, to: other, otherSuspending: false)
+    /// One of two calls that are joined.
+    public struct BridgeEnd: Sendable {
+        let id: MediaCallID
+        let suspendsProgram: Bool
+        let endsFile: Bool
+
+        /// Describes a call.
+        ///
+        /// - Parameters:
+        ///   - suspendsProgram: Its program is paused while it hears the other call.
+        ///   - endsFile: The other call is heard in place of the file that is played in it, too.
+        public init(_ id: MediaCallID, suspendsProgram: Bool = false, endsFile: Bool = false) {
+            self.id = id
+            self.suspendsProgram = suspendsProgram
+            self.endsFile = endsFile
+        }
     }
 
-    /// Joins two calls, each of which may have what takes part in it paused.
-    public func bridge(_ one: MediaCallID, suspending: Bool, to other: MediaCallID, otherSuspending: Bool) {
+    /// Joins two calls: each hears the other in place of its source and its program, which continue when it is parted.
+    ///
+    /// A call hears what it did before until the other one has sound, for ``BridgeLines/longestWait`` at most;
+    /// ``MediaEvent/bridgeHeard(_:)`` reports that.
+    public func bridge(_ one: BridgeEnd, to other: BridgeEnd) {
         let lines = BridgeLines.make()
-        bridge(one, to: lines.one, suspending: suspending)
-        bridge(other, to: lines.other, suspending: otherSuspending)
+        bridge(one, to: lines.one)
+        bridge(other, to: lines.other)
+    }
+
+    private func bridge(_ end: BridgeEnd, to line: consuming PortLine) {
+        var change = AudioChange(.bridge, installs: true)
+        change.suspendsLine = end.suspendsProgram
+        change.waitsForSound = true
+        change.outlivesAnnouncement = end.endsFile
+        change.line = .some(line)
+        send(change, to: end.id) {}
     }
 
     /// Has a call hear silence in place of its source and its program, and the file that is played in it.

@@ -346,6 +346,7 @@ extension MediaEngine {
         case .ready(let id, let time): onEvent(.ready(id, at: time))
         case .flowing(let id, let time): onEvent(.flowing(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))
+        case .bridgeHeard(let id): onEvent(.bridgeHeard(id))
         case .announcementEnded(let id, let number): endAnnouncement(of: id, number: number, .played)
         case .audioChanged(let change):
             let next = state.withLock { $0.audioChanges.removeValue(forKey: UInt(bitPattern: change)) }

@@ -18,6 +18,8 @@ public enum MediaEvent: Sendable {
     case playbackEnded(MediaCallID)
     /// A file that was played in place of the call's source has ended (``MediaEngine/play(_:on:)``).
     case announcementEnded(MediaCallID, path: String, AnnouncementEnd)
+    /// The call hears the one that it was joined to (``MediaEngine/bridge(_:to:)``); until then it heard what it did before.
+    case bridgeHeard(MediaCallID)
     /// A recording has ended, and its file has its name if it is whole. If its disk is slow, this comes after ``ended(_:_:)``.
     case recordingEnded(MediaCallID, RecordingEnd)
     /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.

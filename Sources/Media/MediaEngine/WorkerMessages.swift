@@ -54,6 +54,8 @@ enum WorkerEvent: BitwiseCopyable {
     case playbackEnded(MediaCallID)
     /// The announcement of this number has been played to its end.
     case announcementEnded(MediaCallID, number: UInt64)
+    /// The call hears the one that it was joined to.
+    case bridgeHeard(MediaCallID)
     /// The peer has pressed a telephone key, given by its event number.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or resumes.
