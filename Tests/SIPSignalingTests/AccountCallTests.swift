@@ -280,7 +280,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (id, us) = try acceptWithOffer(&run)
         try run.receive(try run.peerRequest("ACK", 1, to: us))
-        #expect(run.outputs.contains(.note(.answerMissing("bob@sip.test"))))
+        #expect(run.outputs.contains(.note(.answerMissing(id, from: "bob@sip.test"))))
         #expect(run.events.contains { if case .callEnded(let end) = $0 { end.invite == id } else { false } })
         #expect(try run.request(.bye).headers["Reason"] == "SIP;cause=488")
     }
@@ -779,7 +779,7 @@ struct AccountCallTests {
             try run.respond(488, to: try run.request(.invite))
             #expect(try run.signal().kind == .offerRefused)
         }
-        #expect(run.outputs.filter { $0 == .note(.offerRefused(488)) }.count == 2)
+        #expect(run.outputs.filter { $0 == .note(.offerRefused(invite, 488)) }.count == 2)
     }
 
     @Test("A key of the peer's by INFO is reported as a signal, and the device's goes by INFO, if the peer takes that")
@@ -798,7 +798,7 @@ struct AccountCallTests {
         #expect(run.answer(sent) == .done)
         #expect(try run.request(.info).body == Array("Signal=#\r\nDuration=180\r\n".utf8))
         try run.respond(405, to: try run.request(.info))
-        #expect(run.outputs.last == .note(.keyRefused(405)))
+        #expect(run.outputs.last == .note(.keyRefused(invite, 405)))
         // A peer that says what it takes, and INFO is not among it.
         try run.receive(try run.peerRequest("UPDATE", 3, to: to, "Allow: INVITE, ACK, BYE"))
         let refused = run.ask(.send(key))

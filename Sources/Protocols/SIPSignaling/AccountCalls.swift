@@ -340,7 +340,7 @@ struct AccountCalls: Sendable {
         let id = due.invite
         if case .waits(let until, _, _) = due.peerOffer, until <= now {
             calls[id]?.dropOffer(at: now)
-            noteRefusedOffer(now, &outbox)
+            noteRefusedOffer(in: due, now, &outbox)
             run(.command(due.sip, .refuseOffer), now, &outbox)
         }
         if case .wantsOurs(let until) = due.peerOffer, until <= now { offerAgain(due, now, &outbox) }
@@ -590,7 +590,7 @@ struct AccountCalls: Sendable {
         if case .wantsOurs = call.peerOffer {
             offerWanted(bytes, in: call, now, &outbox)
         } else if call.ourOffer != nil {
-            outbox.append(.note(.offerRefused(491)))
+            outbox.append(.note(.offerRefused(call.invite, 491)))
         } else {
             calls[call.invite]?.ourOffer = bytes
             command(call.sip, .offer(bytes), now, &outbox)
@@ -744,8 +744,10 @@ struct AccountCalls: Sendable {
         }
     }
 
-    private mutating func noteRefusedOffer(_ now: Instant, _ outbox: inout [AccountOutput]) {
-        if refusedOffers.admit(at: now) != nil { outbox.append(.note(.offerUnanswered)) }
+    private mutating func noteRefusedOffer(
+        in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        if refusedOffers.admit(at: now) != nil { outbox.append(.note(.offerUnanswered(call.invite))) }
     }
 
     /// The application cannot accept the peer's offer, or make the one that the peer requests.
@@ -755,7 +757,7 @@ struct AccountCalls: Sendable {
             calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
         case .waits:
             calls[call.invite]?.peerOffer = .none
-            noteRefusedOffer(now, &outbox)
+            noteRefusedOffer(in: call, now, &outbox)
             command(call.sip, .refuseOffer, now, &outbox)
         // An earlier offer may have been accepted: the application receives the valid description in any case.
         case .dropped: answer([], in: call, now, &outbox)
@@ -887,15 +889,15 @@ struct AccountCalls: Sendable {
                 tell(.offerRefused, of: call, &outbox)
             }
             if status != 491 || call.ourOffer == nil { tellAddressAgain(id, now) }
-            outbox.append(.note(.offerRefused(status)))
+            outbox.append(.note(.offerRefused(id, status)))
         case .offerWithdrawn:
             if case .wantsOurs = call.peerOffer { calls[id]?.peerOffer = .none }
             calls[id]?.dropOffer(at: now)
-            outbox.append(.note(.offerWithdrawn))
+            outbox.append(.note(.offerWithdrawn(id)))
         case .digit(let digit, let milliseconds):
             guard let key = CallKey(digit, held: .milliseconds(milliseconds)) else { return }
             tell(.key(key), of: call, &outbox)
-        case .digitRefused(let status): outbox.append(.note(.keyRefused(status)))
+        case .digitRefused(let status): outbox.append(.note(.keyRefused(id, status)))
         case .transferRequested(let uri, _): asked(call, uri, &outbox)
         case .transferProgress(let status, let isFinal):
             let progress: CallTransfer.Progress =
@@ -972,7 +974,7 @@ struct AccountCalls: Sendable {
         if call.theirs == nil, call.ourOffer != nil {
             calls[call.invite]?.ourOffer = nil
             guard let answer else {
-                outbox.append(.note(.answerMissing(call.peer)))
+                outbox.append(.note(.answerMissing(call.invite, from: call.peer)))
                 ended(call.invite, .failed, now, &outbox)
                 return run(.command(call.sip, .end(cause: 488)), now, &outbox)
             }

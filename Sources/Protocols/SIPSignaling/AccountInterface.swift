@@ -109,15 +109,15 @@ public enum AccountNote: Equatable, Sendable {
     /// The flow to the server has ended.
     case flowLost(SIPTransport)
     /// A call was ended because its caller asked for an offer, and did not answer it.
-    case answerMissing(UserID)
+    case answerMissing(InviteID, from: UserID)
     /// The device did not answer a peer's new offer in time; the call continues unchanged.
-    case offerUnanswered
+    case offerUnanswered(InviteID)
     /// The peer took a new offer back before the device had answered it.
-    case offerWithdrawn
+    case offerWithdrawn(InviteID)
     /// The peer refused our new offer with that status.
-    case offerRefused(Int)
+    case offerRefused(InviteID, Int)
     /// The peer did not take a key by INFO.
-    case keyRefused(Int)
+    case keyRefused(InviteID, Int)
     /// There was no room for requests of peers, which got 503: their number since the account began.
     case overloaded(count: Int)
     /// Messages that name a call or a request of ours came from an address of neither, and were refused: the last one's

@@ -153,17 +153,23 @@ final class SIPDriver: SIPEdgeOwner {
                 metadata: ["next": "\(wait.text)", "error": "\(failure.text)"])
         case .flowLost(let transport):
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
-        case .answerMissing(let peer):
+        case .answerMissing(let invite, let peer):
             logger.notice(
                 "A call was ended because its caller did not answer the offer that it requested",
-                metadata: ["peer": "\(peer)"])
-        case .offerWithdrawn: logger.debug("A peer withdrew a new offer; the call continues unchanged")
-        case .offerUnanswered: logger.notice("A peer's new offer was refused; the call continues unchanged")
-        case .offerRefused(let status):
+                metadata: ["invite": "\(invite)", "peer": "\(peer)"])
+        case .offerWithdrawn(let invite):
+            logger.debug(
+                "A peer withdrew a new offer; the call continues unchanged", metadata: ["invite": "\(invite)"])
+        case .offerUnanswered(let invite):
             logger.notice(
-                "The peer refused a new offer; the call continues unchanged", metadata: ["status": "\(status)"])
-        case .keyRefused(let status):
-            logger.notice("The peer did not take a key by INFO", metadata: ["status": "\(status)"])
+                "A peer's new offer was refused; the call continues unchanged", metadata: ["invite": "\(invite)"])
+        case .offerRefused(let invite, let status):
+            logger.notice(
+                "The peer refused a new offer; the call continues unchanged",
+                metadata: ["invite": "\(invite)", "status": "\(status)"])
+        case .keyRefused(let invite, let status):
+            logger.notice(
+                "The peer did not take a key by INFO", metadata: ["invite": "\(invite)", "status": "\(status)"])
         case .overloaded(let count):
             logger.warning(
                 "Requests of SIP peers were refused with 503, because earlier ones use all the memory allowed to them",
