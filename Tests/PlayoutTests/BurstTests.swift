@@ -99,6 +99,18 @@ import Core
         }
     }
 
+    @Test(
+        "A pause of the path that no delay could have bridged leaves no delay behind", arguments: [10, 20, 60],
+        [1_500, 2_000, 5_000, 12_000])
+    func longStall(packet: Int, pause: Int) {
+        for lostOneIn in [nil, 7] as [Int?] {
+            var call = BurstCall(packetMilliseconds: packet, pauseMilliseconds: pause)
+            call.lostOneIn = lostOneIn
+            let result = call.run()
+            #expect(result.delayMilliseconds < 100, "\(result.delayMilliseconds) ms, lost one in \(lostOneIn ?? 0)")
+        }
+    }
+
     @Test("A stall of this machine leaves no delay behind", arguments: [20, 60], [1_000, 2_000, 5_000])
     func ownStall(packet: Int, pause: Int) {
         let result = BurstCall(packetMilliseconds: packet, pauseMilliseconds: pause, isOwnStall: true).run()

@@ -13,7 +13,7 @@ import Testing
     ) -> Double {
         var configuration = PlayoutConfiguration()
         change(&configuration)
-        var history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
+        var history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds, longestDelay: 500_000_000)
         var target = TargetDelay(configuration)
         var received: Int64 = 0
         for (index, delay) in delays.enumerated() {
@@ -102,7 +102,7 @@ import Testing
 
     @Test("Late packets weigh by their share, and more in a long gap than one by one", arguments: [true, false])
     func lateness(isOvertaken: Bool) {
-        var history = ArrivalHistory(memoryMilliseconds: 60_000)
+        var history = ArrivalHistory(memoryMilliseconds: 60_000, longestDelay: 500_000_000)
         for index in 0..<2_000 {
             let delay: Int64 = index % 100 == 50 ? 40 : 0
             history.record(

@@ -37,10 +37,15 @@ struct ArrivalHistory: ~Copyable {
     private var bucket = 0
     private var bucketEnd: Int64 = .min
     private var steps = StepDetector()
+    private var stall: LongStall
     /// Until then the path may go back to what it was before its last step.
     private var settledAt: Int64 = .min
 
-    init(memoryMilliseconds: Int) { memoryNanoseconds = Float(max(memoryMilliseconds, 100)) * 1e6 }
+    /// - Parameter longestDelay: The most delay that can be chosen, in nanoseconds.
+    init(memoryMilliseconds: Int, longestDelay: Int64) {
+        memoryNanoseconds = Float(max(memoryMilliseconds, 100)) * 1e6
+        stall = LongStall(longestDelay: longestDelay)
+    }
 
     /// Records a packet that arrived `transit` after its media time.
     ///
@@ -53,6 +58,7 @@ struct ArrivalHistory: ~Copyable {
             beginPath(at: least, arrival)
         }
         updateBaseline(transit, arrival)
+        guard !stall.holds(delay: transit &- baseline, duration: duration, isOvertaken: isOvertaken) else { return }
         let bin = Self.bin(transit &- baseline)
         highest = max(highest, bin)
         if count & 255 == 255 { forgetFaded() }
@@ -123,6 +129,7 @@ struct ArrivalHistory: ~Copyable {
         count = 0
         for index in 0..<16 { minima[index] = .max }
         steps = StepDetector()
+        stall.end()
         settledAt = .min
     }
 

@@ -5,8 +5,10 @@ struct DelayEstimator: ~Copyable {
     private var target: TargetDelay
 
     init(_ configuration: PlayoutConfiguration) {
-        history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
-        target = TargetDelay(configuration)
+        let target = TargetDelay(configuration)
+        self.target = target
+        history = ArrivalHistory(
+            memoryMilliseconds: configuration.memoryMilliseconds, longestDelay: target.maximum)
     }
 
     /// Begins with another stream: keeps what was learnt of the path's jitter.

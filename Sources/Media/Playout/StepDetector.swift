@@ -1,3 +1,38 @@
+/// Detects the packets of a stall that is so long that no delay could have bridged half of it. They come in a burst behind it, and are no
+/// reason for more delay: that would remain for many seconds, and save nothing.
+struct LongStall {
+    private let leastDelay: Int64
+    /// The delay of the newest packet of a stall that has not caught up.
+    private var newest: Int64?
+
+    /// - Parameter longestDelay: The most delay that can be chosen, in nanoseconds.
+    @_noAllocation @_noLocks
+    init(longestDelay: Int64) { leastDelay = 2 &* longestDelay }
+
+    /// Whether a packet is one of a stall.
+    ///
+    /// - Parameters:
+    ///   - delay: Nanoseconds above the fastest path.
+    ///   - duration: Nanoseconds of sound in the packet.
+    ///   - isOvertaken: A packet sent later came before it.
+    @_noAllocation @_noLocks
+    mutating func holds(delay: Int64, duration: Int64, isOvertaken: Bool) -> Bool {
+        guard let former = newest else {
+            guard delay > leastDelay else { return false }
+            newest = delay
+            return true
+        }
+        if isOvertaken { return true }
+        // Packets that catch up come at least a quarter faster than they were sent.
+        newest = delay < former &- duration / 4 ? delay : nil
+        return newest != nil
+    }
+
+    /// What comes next belongs to no stall.
+    @_noAllocation @_noLocks
+    mutating func end() { newest = nil }
+}
+
 /// Detects by arrival times that a path has become longer at once, or that the sender was silent without advancing its
 /// timestamps. Then packets stay late by as much as the first, while those behind a stall come in a burst and catch up.
 struct StepDetector {
