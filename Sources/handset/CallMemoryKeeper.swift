@@ -21,7 +21,8 @@ actor CallMemoryKeeper {
             .sendingStopped,
             .sendingResumed, .fileFailed,
             .card,
-            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail,
+            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded,
+            .roomRecording, .roomRecordingEnded, .voicemail,
             .attached,
             .detached, .transferRequested, .transferProgress, .handover, .parking:
             break

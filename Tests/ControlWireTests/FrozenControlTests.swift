@@ -22,7 +22,8 @@ struct FrozenControlTests {
         .cancelHandover(1), .park(1, ControlParking(music: "/a.wav", longestSeconds: 60)),
         .pickUp(slot: 1, 2, goesBack: true), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
-        .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)), .history(.init(record: "r")),
+        .conferenceRemove(1), .conferenceRecord(1, .start(file: "/b.wav")), .conferenceRecord(1, .stop),
+        .calls(.one(1)), .calls(.page(after: 1, limit: 2)), .history(.init(record: "r")),
         .history(query),
     ]
 
@@ -55,7 +56,7 @@ struct FrozenControlTests {
 
     private static var file: ControlEvent.File {
         var file = ControlEvent.File(state: "ended", path: "/b.wav", reason: "failed")
-        (file.durationSeconds, file.missedSeconds, file.error) = (1.5, 0.5, "why")
+        (file.durationSeconds, file.missedSeconds, file.error, file.room) = (1.5, 0.5, "why", "team")
         return file
     }
 
@@ -168,9 +169,10 @@ struct FrozenControlTests {
         (reply.calls, reply.more) = (Self.status.calls, true)
         (reply.toCall, reply.slot) = (2, 1)
         (reply.history, reply.next) = ([Self.record], "1.r")
-        reply.conferences = [
-            ControlConference(room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])
-        ]
+        var conference = ControlConference(
+            room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])
+        conference.file = "/b.wav"
+        reply.conferences = [conference]
         try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")

@@ -1,5 +1,6 @@
 import AudioPort
 import CallMeetings
+import Realtime
 import Synchronization
 import TestSupport
 import Testing
@@ -108,6 +109,47 @@ struct MeetingHallTests {
         }
         #expect(kinds == ["entered", "begin", "end"] && second.all == [.entered(members: 1)])
         hall.finish()
+    }
+
+    @Test("A room is recorded once at a time, from a member's request to its end or the room's, and its file is listed")
+    func recording() async throws {
+        let hall = try MeetingHall(priority: nil)
+        let ends = Shared(Mutex([]))
+        func begin(_ member: UInt64, _ path: String) throws -> AudioRing.Consumer {
+            let ring = AudioRing(capacity: 65_536)
+            _ = try hall.record(roomOf: member, to: path, into: ring.producer) { ends.add(.entered(members: 0)) }
+            return ring.consumer
+        }
+        #expect(throws: MeetingRefusal.self) { _ = try begin(1, "/none.wav") }
+        let lines = [try join(hall, 1, "team"), try join(hall, 2, "team")]
+        var first = try begin(1, "/first.wav")
+        let refusal = #expect(throws: MeetingRefusal.self) { _ = try begin(2, "/second.wav") }
+        #expect(refusal?.description.contains("/first.wav") == true)
+        #expect(hall.rooms.first?.recording == "/first.wav")
+        try await until {
+            for line in lines { line.frame(8_000) }
+            return first.count > 9_600
+        }
+        let peak = Self.peak(&first)
+        #expect(peak > 4_000)
+        #expect(hall.stopRecording(roomOf: 2) == "/first.wav" && hall.stopRecording(roomOf: 2) == nil)
+        try await until { ends.all.count == 1 }
+        #expect(hall.rooms.first?.recording == nil)
+        var second = try begin(2, "/second.wav")
+        for member in [1, 2] as [UInt64] { hall.leave(member) }
+        try await until { ends.all.count == 2 }
+        // What is left is read before the end is seen.
+        _ = Self.peak(&second)
+        let hasEnded = second.hasEnded()
+        #expect(hasEnded)
+        hall.finish()
+    }
+
+    private static func peak(_ ring: inout AudioRing.Consumer) -> Int {
+        var samples = [Int16](repeating: 0, count: 65_536)
+        var room = samples.mutableSpan
+        let count = ring.read(into: &room)
+        return samples.prefix(count).map { Int($0.magnitude) }.max() ?? 0
     }
 
     @Test("The load is that of a second with members, and 0 when the last has left")

@@ -114,11 +114,25 @@ struct CallFiles {
     static func recording(
         to path: String?, near: String, _ format: RecordingFormat, of call: CallSession
     ) -> RecordingOrder {
-        let folder = path == nil ? call.audio.recordingFolder : nil
-        return RecordingOrder(near: near, format) { () throws(AudioFileError) in
+        recording(near: near, folder: path == nil ? call.audio.recordingFolder : nil, format) {
+            path ?? call.nextRecording { FileIdentity(path: $0) != nil } ?? near
+        }
+    }
+
+    /// The same of a file with this name.
+    ///
+    /// - Parameter folder: What is made for it.
+    static func recording(to path: String, folder: String?, _ format: RecordingFormat) -> RecordingOrder {
+        recording(near: path, folder: folder, format) { path }
+    }
+
+    private static func recording(
+        near: String, folder: String?, _ format: RecordingFormat, choose: @escaping @Sendable () -> String
+    ) -> RecordingOrder {
+        RecordingOrder(near: near, format) { () throws(AudioFileError) in
             // What is wrong with the folder is wrong with the file, too.
             if let folder { try? WritableFolder.make(folder) }
-            let name = path ?? call.nextRecording { FileIdentity(path: $0) != nil } ?? near
+            let name = choose()
             guard FileIdentity(path: name) == nil, FileIdentity(path: PartFile.path(of: name)) == nil else {
                 throw AudioFileError(taken: name)
             }
@@ -172,10 +186,16 @@ struct RecordingName: CustomStringConvertible {
 
     /// - Parameter key: Letters and digits.
     init(peer: String, isOutgoing: Bool, at time: WallClock, key: String) {
+        self.init(isOutgoing ? "to" : "from", peer, at: time, key: key)
+    }
+
+    /// Of a room.
+    init(room: String, at time: WallClock, key: String) { self.init("room", room, at: time, key: key) }
+
+    private init(_ kind: String, _ name: String, at time: WallClock, key: String) {
         // A colon is no character of names on memory cards (FAT).
         let clock = time.rfc3339.map { $0 == ":" ? "-" : $0 }
-        description =
-            "\(String(clock))_\(isOutgoing ? "to" : "from")_\(Self.escaped(peer))_\(key.prefix(Self.keyLength))"
+        description = "\(String(clock))_\(kind)_\(Self.escaped(name))_\(key.prefix(Self.keyLength))"
     }
 
     /// The beginning of a name; `~` is in place of what is left out.

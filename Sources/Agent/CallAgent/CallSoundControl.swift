@@ -58,16 +58,44 @@ struct CallSoundControl {
             throw CallSoundError(
                 .wrongState, "\(call.id) is being recorded already, to \"\(current)\"; stop that first")
         }
+        let (near, format) = try place(path, or: call.audio.recording)
+        let order = CallFiles.recording(to: path, near: near, format, of: call)
+        return try await begin { () throws(MediaStartError) in try await engine.record(stream, order) }
+    }
+
+    /// Opens a recording of the room that the call is in.
+    ///
+    /// - Parameters:
+    ///   - path: A file that does not exist yet, whose ending may name its format; nil for one in the folder of the call's behaviour.
+    ///   - name: The file's name there, without its ending.
+    func openRoomRecording(
+        to path: String?, named name: String, onFailure: @escaping @Sendable (AudioFileError) -> Void,
+        onEnd: @escaping @Sendable (RecordingEnd) -> Void
+    ) async throws(CallSoundError) -> MediaEngine.OpenRecording {
+        let ending = call.recordingFormat.fileExtension
+        var (near, format) = try place(path, or: call.audio.recordingFolder.map { "\($0)/\(name).\(ending)" })
+        format.channels = 1
+        let order = CallFiles.recording(to: near, folder: path == nil ? call.audio.recordingFolder : nil, format)
+        do throws(MediaStartError) {
+            return try await engine.openRecording(order, onFailure: onFailure, onEnd: onEnd)
+        } catch {
+            throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
+        }
+    }
+
+    /// Where a recording goes, and in which format.
+    private func place(
+        _ path: String?, or configured: String?
+    ) throws(CallSoundError) -> (near: String, RecordingFormat) {
         var format = call.recordingFormat
         if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
-        guard let near = path ?? call.audio.recording else {
+        guard let near = path ?? configured else {
             throw CallSoundError(
                 .notConfigured,
                 "say which file to record to, or set record_folder in the configuration of the call's behaviour")
         }
         try CallFiles.checkName(near)
-        let order = CallFiles.recording(to: path, near: near, format, of: call)
-        return try await begin { () throws(MediaStartError) in try await engine.record(stream, order) }
+        return (near, format)
     }
 
     /// The file that is being recorded to.

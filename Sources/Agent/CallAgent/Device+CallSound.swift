@@ -1,4 +1,5 @@
 internal import Call
+internal import CallMeetings
 public import CallParticipation
 internal import CallControl
 internal import MediaEngine
@@ -53,6 +54,51 @@ extension Device {
         let path = try sound.recording()
         feed(.user(.recordingStopped), to: id)
         sound.stopRecording()
+        return path
+    }
+
+    /// Begins to record the room that a call is in: those who speak, in one channel. A path that ends in `.wav` or `.opus` has that
+    /// format. The recording ends with the room.
+    ///
+    /// - Parameter path: A file that does not exist yet; nil for one in the folder of the call's behaviour.
+    /// - Returns: The file. It has that name when it is whole.
+    public func recordRoom(of id: CallID, to path: String? = nil) async throws(CallSoundError) -> String {
+        let sound = try sound(of: id)
+        guard let room = share.media.hall.room(of: id.number) else {
+            throw CallSoundError(.wrongState, "\(id) is in no room; conference list shows the rooms")
+        }
+        let name = RecordingName(room: room, at: MonotonicClock.wallTime, key: CallMaker.newKey())
+        let recording = try await sound.openRoomRecording(
+            to: path, named: "\(name)",
+            onFailure: { [weak self] error in Task { await self?.publish(.fileFailed(id, error)) } },
+            onEnd: { [weak self] end in Task { await self?.publish(.roomRecordingEnded(id, room: room, end)) } })
+        return try begin(recording, of: id)
+    }
+
+    private func begin(
+        _ recording: consuming MediaEngine.OpenRecording, of id: CallID
+    ) throws(CallSoundError) -> String {
+        let (engine, file, path) = (engine, recording.file, recording.path)
+        do throws(MeetingRefusal) {
+            let room = try share.media.hall.record(roomOf: id.number, to: path, into: recording.ring) {
+                engine.finish(file)
+            }
+            publish(.roomRecording(id, room: room, path: path))
+            return path
+        } catch {
+            engine.discard(file)
+            throw CallSoundError(.wrongState, error.description)
+        }
+    }
+
+    /// Ends the recording of the room that a call is in. ``DeviceEvent/roomRecordingEnded(_:room:_:)`` follows when the file is whole.
+    ///
+    /// - Returns: The file.
+    @discardableResult
+    public func stopRecordingRoom(of id: CallID) throws(CallSoundError) -> String {
+        guard let path = share.media.hall.stopRecording(roomOf: id.number) else {
+            throw CallSoundError(.wrongState, "the room of \(id) is not being recorded, or it is in none")
+        }
         return path
     }
 

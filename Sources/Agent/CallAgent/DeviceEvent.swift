@@ -38,6 +38,10 @@ public enum DeviceEvent: Sendable {
     case recording(CallID, path: String)
     /// A recording has ended; if the call has ended, reported before ``ended(_:_:_:)``, unless the disk takes longer than two seconds.
     case recordingEnded(CallID, RecordingEnd, RecordingEndReason)
+    /// The room that the call is in is being recorded (``Device/recordRoom(of:to:)``).
+    case roomRecording(CallID, room: String, path: String)
+    /// The recording of a room that the call was in when it began has ended. The call may have ended before.
+    case roomRecordingEnded(CallID, room: String, RecordingEnd)
     /// A program or bot takes part in an established call.
     case attached(CallID)
     /// The program or bot has left the call, which continues.
@@ -85,7 +89,8 @@ extension DeviceEvent {
         case .identified(let call, _), .incoming(let call, _), .answered(let call), .established(let call, _),
             .flowing(let call, _, _), .playbackEnded(let call), .playing(let call, _), .playingEnded(let call, _, _),
             .recording(let call, _),
-            .recordingEnded(let call, _, _), .attached(let call), .detached(let call), .digit(let call, _, _),
+            .recordingEnded(let call, _, _), .roomRecording(let call, _, _), .roomRecordingEnded(let call, _, _),
+            .attached(let call), .detached(let call), .digit(let call, _, _),
             .speech(let call, _, _), .interrupted(let call, _), .responded(let call, _),
             .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),
             .handover(let call, _), .parking(let call, _, _), .sendingResumed(let call), .fileFailed(let call, _),

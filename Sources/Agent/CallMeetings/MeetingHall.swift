@@ -29,6 +29,8 @@ public final class MeetingHall: Sendable {
     private struct Room {
         let number: UInt64
         var meeting: Meeting
+        /// The file that it is recorded to.
+        var recording: String?
     }
 
     private struct Member {
@@ -47,6 +49,9 @@ public final class MeetingHall: Sendable {
         var seats: [UInt64: UInt64] = [:]
         var lastRoom: UInt64 = 0
         var lastSeat: UInt64 = 0
+        var lastRecording: UInt64 = 0
+        /// What follows the end of recordings, by their numbers.
+        var recordings: [UInt64: @Sendable () -> Void] = [:]
         /// The line that the newest seat has made.
         var line: PortLine?
         /// What the reporting thread sends next, in order. Besides what it puts there itself, a call that leaves adds two at most.
@@ -159,18 +164,66 @@ public final class MeetingHall: Sendable {
         return isMember
     }
 
+    /// Records what a member's room hears: those who speak, and its tones.
+    ///
+    /// - Parameters:
+    ///   - path: The file, for ``rooms``.
+    ///   - ring: What a file thread empties.
+    ///   - onEnd: Is called on the reporting thread when nothing more comes: the room has closed, or ``stopRecording(roomOf:)`` was called.
+    /// - Returns: The room.
+    /// - Throws: ``MeetingRefusal`` if the call is in no room, or the room is recorded already.
+    public func record(
+        roomOf member: UInt64, to path: String, into ring: consuming AudioRing.Producer,
+        onEnd: @escaping @Sendable () -> Void
+    ) throws(MeetingRefusal) -> String {
+        var given: AudioRing.Producer? = .some(ring)
+        let room = try state.withLock { state throws(MeetingRefusal) in
+            guard let name = state.members[member]?.room, let number = state.rooms[name]?.number else {
+                throw .inNoRoom(member)
+            }
+            if let path = state.rooms[name]?.recording { throw .recorded(name, path) }
+            guard let ring = given.take() else { return name }
+            state.lastRecording += 1
+            state.recordings[state.lastRecording] = onEnd
+            state.rooms[name]?.recording = path
+            state.desk.record(number, as: state.lastRecording, into: ring)
+            return name
+        }
+        work.wakeup.signal()
+        return room
+    }
+
+    /// Ends the recording of a member's room.
+    ///
+    /// - Returns: The file; nil if the room is not recorded, or the call is in none.
+    public func stopRecording(roomOf member: UInt64) -> String? {
+        let path = state.withLock { state -> String? in
+            guard let name = state.members[member]?.room, let room = state.rooms[name], let path = room.recording else {
+                return nil
+            }
+            state.rooms[name]?.recording = nil
+            state.desk.stopRecording(of: room.number)
+            return path
+        }
+        work.wakeup.signal()
+        return path
+    }
+
     /// The share of the mixing thread's time in the last second that it worked, 0 to 1; 0 without a room.
     public var load: Double { Double(thousandths.load(ordering: .relaxed)) / 1_000 }
 
     /// Whether a call is a member of a room.
     public func isMember(_ call: UInt64) -> Bool { state.withLock { $0.members[call] != nil } }
 
+    /// The room that a call is in; nil if it is in none.
+    public func room(of call: UInt64) -> String? { state.withLock { $0.members[call]?.room } }
+
     /// The rooms, by name, with their members by number.
     public var rooms: [RoomStatus] {
         state.withLock { state in
             state.rooms.sorted { $0.key < $1.key }.map { name, room in
                 RoomStatus(
-                    name: name,
+                    name: name, recording: room.recording,
                     members: room.meeting.members.sorted { $0.key < $1.key }.map { number, member in
                         RoomStatus.Member(
                             call: number, isPresent: member.isPresent, speaks: member.speaks, isMuted: member.isMuted)
@@ -277,6 +330,8 @@ public final class MeetingHall: Sendable {
         case .heard(let seat, let isHeard): feed({ .heard($0, isHeard) }, ofSeat: seat, &state)
         // The call's owner ends its participation.
         case .gone: break
+        case .recorded(let number):
+            if let follow = state.recordings.removeValue(forKey: number) { state.notices.append(follow) }
         }
     }
 
@@ -341,6 +396,8 @@ public struct RoomStatus: Equatable, Sendable {
 
     /// The room's name.
     public let name: String
+    /// The file that the room is recorded to; nil if it is not.
+    public let recording: String?
     /// Its members.
     public let members: [Member]
 }
@@ -389,6 +446,14 @@ public struct MeetingRefusal: Error, Sendable, Equatable, CustomStringConvertibl
     static func overloaded(_ share: Double) -> MeetingRefusal {
         MeetingRefusal(
             description: "the mixing thread is busy for \(Int(share * 100)) % of its time; try again later")
+    }
+
+    static func inNoRoom(_ member: UInt64) -> MeetingRefusal {
+        MeetingRefusal(description: "call \(member) is in no room; conference list shows the rooms")
+    }
+
+    static func recorded(_ room: String, _ path: String) -> MeetingRefusal {
+        MeetingRefusal(description: "the room \"\(room)\" is being recorded already, to \"\(path)\"; stop that first")
     }
 
     static func doubled(_ member: UInt64) -> MeetingRefusal {

@@ -30,12 +30,14 @@ extension ControlEvent {
         case .recording(let call, let path):
             self = .recording(call: call.number, File(state: "started", path: path))
         case .recordingEnded(let call, let end, let reason):
-            var file = File(state: "ended", path: end.path, reason: reason.rawValue)
-            file.durationSeconds = (end.duration.seconds * 1_000).rounded() / 1_000
-            if let failure = end.failure {
-                file.missedSeconds = (end.missed.seconds * 1_000).rounded() / 1_000
-                file.error = "\(failure)"
-            }
+            self = .recording(call: call.number, File(end, because: reason.rawValue))
+        case .roomRecording(let call, let room, let path):
+            var file = File(state: "started", path: path)
+            file.room = room
+            self = .recording(call: call.number, file)
+        case .roomRecordingEnded(let call, let room, let end):
+            var file = File(end, because: nil)
+            file.room = room
             self = .recording(call: call.number, file)
         case .voicemail(let call, let message, let path):
             var left = Voicemail(
@@ -105,6 +107,17 @@ extension ControlEvent {
         case .stopped: "stopped"
         case .priorityRefused, .report: nil
         }
+    }
+}
+
+extension ControlEvent.File {
+    /// A recording that has ended.
+    fileprivate init(_ end: RecordingEnd, because reason: String?) {
+        self.init(state: "ended", path: end.path, reason: reason)
+        durationSeconds = (end.duration.seconds * 1_000).rounded() / 1_000
+        guard let failure = end.failure else { return }
+        missedSeconds = (end.missed.seconds * 1_000).rounded() / 1_000
+        error = "\(failure)"
     }
 }
 

@@ -112,6 +112,8 @@ struct ControlRequestHandler: Sendable {
             let call = try await member(number, targets)
             await call.device.hangUp(call.id)
             return Outcome(call.reply)
+        case .conferenceRecord(let number, let recording):
+            return try await record(recording, roomOf: try await talking(number, targets))
         case .calls(let listing): return try await list(listing, targets)
         case .history(let query): return Outcome(try await CallHistory(targets).answer(query))
         }
@@ -123,11 +125,13 @@ struct ControlRequestHandler: Sendable {
         let peers = Dictionary(calls.map { ($0.call.call, $0.call.peer) }) { first, _ in first }
         var reply = ControlReply()
         reply.conferences = accounts.media.rooms.map { room in
-            ControlConference(
+            var conference = ControlConference(
                 room: room.name,
                 members: room.members.map {
                     .init(call: $0.call, peer: peers[$0.call], speaks: $0.speaks, muted: $0.isMuted)
                 })
+            conference.file = room.recording
+            return conference
         }
         return Outcome(reply)
     }
@@ -147,6 +151,21 @@ struct ControlRequestHandler: Sendable {
             let rest = calls.drop { $0.call.call <= after }
             reply.calls = await ControlTargets.withMedia(rest.prefix(limit))
             reply.more = rest.count > limit
+        }
+        return Outcome(reply)
+    }
+
+    private func record(
+        _ recording: ControlRequest.Recording, roomOf call: Found
+    ) async throws(ControlFault) -> Outcome {
+        var reply = call.reply
+        do throws(CallSoundError) {
+            switch recording {
+            case .start(let path): reply.file = try await call.device.recordRoom(of: call.id, to: path)
+            case .stop: reply.file = try await call.device.stopRecordingRoom(of: call.id)
+            }
+        } catch {
+            throw ControlFault(error)
         }
         return Outcome(reply)
     }
@@ -179,7 +198,7 @@ struct ControlRequestHandler: Sendable {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
                 .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences, .conferenceMute,
-                .conferenceRemove, .calls, .history:
+                .conferenceRemove, .conferenceRecord, .calls, .history:
                 nil
             }
         let call = try await talking(number, targets)
@@ -195,7 +214,7 @@ struct ControlRequestHandler: Sendable {
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
                 .transfer, .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences,
-                .conferenceMute, .conferenceRemove, .calls, .history:
+                .conferenceMute, .conferenceRemove, .conferenceRecord, .calls, .history:
                 break
             }
         } catch {
@@ -407,7 +426,7 @@ private enum JoiningAction {
         case .pickUp(let slot, let call, let goesBack): self = .pickUp(slot: slot, call, goesBack: goesBack)
         case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .play, .stop,
             .record, .attach, .detach, .transfer, .bridge, .unbridge, .conferences, .conferenceMute,
-            .conferenceRemove, .calls, .history:
+            .conferenceRemove, .conferenceRecord, .calls, .history:
             return nil
         }
     }

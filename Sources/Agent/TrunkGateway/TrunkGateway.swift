@@ -119,7 +119,7 @@ public actor TrunkGateway {
             await feed(.ended(leg, record.reason, record.cause))
         case .signaling(let event): log(event, side)
         case .identified, .invited, .invite, .flowing, .playbackEnded, .playing, .playingEnded, .recording,
-            .recordingEnded, .voicemail,
+            .recordingEnded, .roomRecording, .roomRecordingEnded, .voicemail,
             .attached,
             .detached,
             .speech, .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking,

@@ -1,6 +1,7 @@
-internal import AudioKit
+public import AudioKit
 public import AudioPort
 public import CallMedia
+public import Realtime
 internal import Synchronization
 
 // What is played in place of a call's source, recorded, and attached, while the call runs.
@@ -137,6 +138,45 @@ extension MediaEngine {
         send(AudioChange(.recording, installs: false), to: id) { [files] in files.stop([former]) {} }
         return true
     }
+
+    /// A recording that belongs to no call, such as that of a room.
+    @frozen
+    public struct OpenRecording: ~Copyable {
+        /// What is recorded is written here, by one thread.
+        public var ring: AudioRing.Producer
+        /// The file. It has that name when it is whole.
+        public let path: String
+        /// For ``MediaEngine/finish(_:)``.
+        public let file: RecordingFile
+    }
+
+    /// Names the file of an ``OpenRecording``.
+    public struct RecordingFile: Sendable {
+        let id: AudioFileID
+    }
+
+    /// Opens a recording that belongs to no call. It ends by ``finish(_:)`` or ``discard(_:)``, or with the engine.
+    ///
+    /// - Parameters:
+    ///   - onFailure: The file has failed, or its disk does not answer.
+    ///   - onEnd: The file is closed. Both are called on other threads.
+    /// - Throws: ``MediaStartError`` if the file cannot be written, or its disk does not answer.
+    public nonisolated(nonsending) func openRecording(
+        _ order: RecordingOrder, onFailure: @escaping @Sendable (AudioFileError) -> Void,
+        onEnd: @escaping @Sendable (RecordingEnd) -> Void
+    ) async throws(MediaStartError) -> OpenRecording {
+        var opened = try await files.record(order, FileReports(onFailure: onFailure, onRecordingEnd: onEnd))
+        guard let file = opened.recording, let path = opened.path, let ring = opened.rings.recorder.take() else {
+            throw MediaStartError("the recording has no file")
+        }
+        return OpenRecording(ring: ring, path: path, file: RecordingFile(id: file))
+    }
+
+    /// Writes what waits for a recording, and closes its file.
+    public func finish(_ recording: RecordingFile) { files.stop([recording.id]) {} }
+
+    /// Closes a recording that is not wanted, and leaves no file.
+    public func discard(_ recording: RecordingFile) { files.discard(recording.id) }
 
     /// Has a program be heard in place of the call's source, and hear the peer.
     public func attach(_ line: consuming PortLine, to id: MediaCallID) {

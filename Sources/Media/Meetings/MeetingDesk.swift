@@ -1,5 +1,5 @@
 public import AudioPort
-internal import Realtime
+public import Realtime
 
 /// The control side's end of a mixer: makes and frees what the mixer uses. One thread at a time uses it.
 public struct MeetingDesk: ~Copyable, Sendable {
@@ -11,6 +11,8 @@ public struct MeetingDesk: ~Copyable, Sendable {
         case heard(UInt64, Bool)
         /// Its call has ended.
         case gone(UInt64)
+        /// The recording of this number gets no more.
+        case recorded(UInt64)
     }
 
     private var commands: SPSCRing<MixCommand>.Producer
@@ -62,6 +64,16 @@ public struct MeetingDesk: ~Copyable, Sendable {
     /// Has all members hear a tone.
     public mutating func sound(_ tone: MeetingTone, in meeting: UInt64) { send(.tone(meeting: meeting, tone)) }
 
+    /// Records the mix of a meeting from now on, until ``stopRecording(of:)`` or its end; a recording that there is ends.
+    ///
+    /// - Parameter recording: A number that no other recording has; ``Report/recorded(_:)`` has it.
+    public mutating func record(
+        _ meeting: UInt64, as recording: UInt64, into ring: consuming AudioRing.Producer
+    ) { send(.record(HandedValue(MeetingRecorder(recording, of: meeting, into: ring)))) }
+
+    /// Ends the recording of a meeting, if there is one.
+    public mutating func stopRecording(of meeting: UInt64) { send(.stopRecording(meeting)) }
+
     private mutating func send(_ command: MixCommand) {
         waiting.append(command)
         flush()
@@ -83,6 +95,10 @@ public struct MeetingDesk: ~Copyable, Sendable {
             case .gone(let member): reports.append(.gone(member))
             case .freeSeat(let seat): seat.free()
             case .freeMix(let mix): mix.free()
+            case .freeRecorder(let recorder):
+                recorder.value.ring.close()
+                reports.append(.recorded(recorder.value.number))
+                recorder.free()
             }
         }
     }

@@ -32,11 +32,27 @@ public struct MeetingSeat: ~Copyable, Sendable {
     var contributes: Bool { @_noAllocation @_noLocks get { wasHeard || isHeard } }
 }
 
+/// Where the mix of a meeting is recorded to.
+struct MeetingRecorder: ~Copyable, Sendable {
+    /// The recording, unlike any other of the mixer.
+    let number: UInt64
+    let meeting: UInt64
+    var ring: AudioRing.Producer
+    var next: HandedValue<MeetingRecorder>?
+
+    init(_ number: UInt64, of meeting: UInt64, into ring: consuming AudioRing.Producer) {
+        self.number = number
+        self.meeting = meeting
+        self.ring = ring
+    }
+}
+
 /// The mix of one meeting.
 public struct MeetingMix: ~Copyable, Sendable {
     /// The meeting, unlike any other of the mixer.
     public let meeting: UInt64
     var seats: HandedValue<MeetingSeat>?
+    var recorder: HandedValue<MeetingRecorder>?
     var mixer = CallMixer()
     var selection = SpeakerSelection()
     var common = SampleBuffer(capacity: MixPort.frameSamples)
@@ -72,6 +88,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
     /// What could not be handed back yet.
     private var idleSeats: HandedValue<MeetingSeat>?
     private var idleMixes: HandedValue<MeetingMix>?
+    private var idleRecorders: HandedValue<MeetingRecorder>?
     private var hasReported = false
 
     init(commands: consuming SPSCRing<MixCommand>.Consumer, events: consuming SPSCRing<MixEvent>.Producer) {
@@ -85,6 +102,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
             if case .some = mixes { return false }
             if case .some = idleSeats { return false }
             if case .some = idleMixes { return false }
+            if case .some = idleRecorders { return false }
             return true
         }
     }
@@ -133,7 +151,25 @@ public struct MeetingMixer: ~Copyable, Sendable {
                 seat = here.value.next
             }
         case .tone(let meeting, let tone): if let mix = find(meeting) { Self.begin(tone, in: mix) }
+        case .record(let recorder):
+            guard let mix = find(recorder.value.meeting) else { return retire(recorder) }
+            stopRecording(mix)
+            mix.value.recorder = recorder
+        case .stopRecording(let meeting): if let mix = find(meeting) { stopRecording(mix) }
         }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func stopRecording(_ mix: HandedValue<MeetingMix>) {
+        guard let recorder = mix.value.recorder else { return }
+        mix.value.recorder = nil
+        retire(recorder)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func retire(_ recorder: HandedValue<MeetingRecorder>) {
+        recorder.value.next = idleRecorders
+        idleRecorders = recorder
     }
 
     @_noAllocation @_noLocks
@@ -161,6 +197,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     private mutating func close(_ meeting: UInt64) {
         guard let mix = find(meeting) else { return }
+        stopRecording(mix)
         while let seat = mix.value.seats {
             mix.value.seats = seat.value.next
             retire(seat)
@@ -211,6 +248,11 @@ public struct MeetingMixer: ~Copyable, Sendable {
             guard report(.freeMix(mix)) else { return }
             idleMixes = next
         }
+        while let recorder = idleRecorders {
+            let next = recorder.value.next
+            guard report(.freeRecorder(recorder)) else { return }
+            idleRecorders = next
+        }
     }
 
     // MARK: A frame
@@ -237,6 +279,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
         }
         if mix.value.toneFrames > 0 { Self.sound(mix) }
         Self.mixAll(mix)
+        if let recorder = mix.value.recorder { Self.record(mix, into: recorder) }
         seat = mix.value.seats
         while let here = seat {
             // What a call got before it reads would be late by then.
@@ -311,6 +354,13 @@ public struct MeetingMixer: ~Copyable, Sendable {
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
+    private static func record(_ mix: HandedValue<MeetingMix>, into recorder: HandedValue<MeetingRecorder>) {
+        let taken = recorder.value.ring.write(mix.value.common.samples(MixPort.frameSamples))
+        // The disk was slow, and the recording lacks it.
+        if taken < MixPort.frameSamples { recorder.value.ring.noteRefused(MixPort.frameSamples - taken) }
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
     private static func give(_ seat: HandedValue<MeetingSeat>, _ mix: HandedValue<MeetingMix>) {
         guard seat.value.contributes else {
             return seat.value.port.give(mix.value.common.samples(MixPort.frameSamples), through: &mix.value.work)
@@ -330,6 +380,8 @@ enum MixCommand: BitwiseCopyable, Sendable {
     case unseat(UInt64, meeting: UInt64)
     case mute(UInt64, meeting: UInt64, Bool)
     case tone(meeting: UInt64, MeetingTone)
+    case record(HandedValue<MeetingRecorder>)
+    case stopRecording(UInt64)
 }
 
 /// What the mixer reports.
@@ -339,4 +391,5 @@ enum MixEvent: BitwiseCopyable, Sendable {
     case gone(UInt64)
     case freeSeat(HandedValue<MeetingSeat>)
     case freeMix(HandedValue<MeetingMix>)
+    case freeRecorder(HandedValue<MeetingRecorder>)
 }

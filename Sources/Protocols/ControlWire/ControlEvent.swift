@@ -29,7 +29,7 @@ public enum ControlEvent: Hashable, Sendable {
     case playbackEnded(call: UInt64)
     /// A file is played instead of the call's source, or has ended.
     case play(call: UInt64, File)
-    /// The call is being recorded, or a recording has ended.
+    /// The call, or the room that it is in, is being recorded, or such a recording has ended.
     case recording(call: UInt64, File)
     /// A caller has left a message; without a call, an earlier process has left it unfinished.
     case voicemail(call: UInt64?, Voicemail)
@@ -71,9 +71,11 @@ public enum ControlEvent: Hashable, Sendable {
         public var missedSeconds: Double?
         /// The error, if there was one.
         public var error: String?
+        /// The room that is recorded; nil if that is the call.
+        public var room: String?
 
         enum CodingKeys: String, CodingKey {
-            case state, path, reason, error
+            case state, path, reason, error, room
             case durationSeconds = "duration_s"
             case missedSeconds = "missed_s"
         }

@@ -84,6 +84,8 @@ public struct ControlConference: Codable, Hashable, Sendable {
 
     /// The room's name.
     public var room: String
+    /// The file that it is recorded to; nil if it is not.
+    public var file: String?
     /// Its members.
     public var members: [Member]
 

@@ -14,6 +14,7 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceMute = "conference_mute"
         case conferenceUnmute = "conference_unmute"
         case conferenceRemove = "conference_remove"
+        case conferenceRecord = "conference_record"
         case calls, history
     }
 
@@ -74,6 +75,8 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceMute(UInt64, Bool)
         /// Hang up a call that is in a room.
         case conferenceRemove(UInt64)
+        /// Begin to record the room that a call is in, or end that recording.
+        case conferenceRecord(UInt64, Recording)
         /// List calls, the oldest first, or one of them.
         case calls(Listing)
         /// List the records of calls that ended, the newest first, or one of them.
@@ -88,7 +91,7 @@ public struct ControlRequest: Hashable, Sendable {
         case page(after: UInt64, limit: Int)
     }
 
-    /// A command for a call's recording.
+    /// A command for the recording of a call or a room.
     public enum Recording: Hashable, Sendable {
         case start(file: String?)
         case stop
@@ -187,14 +190,8 @@ public struct ControlRequest: Hashable, Sendable {
             return .play(file: file, try fields.call())
         case .stop: return .stop(try fields.call())
         case .record:
-            let file = try fields.path("file")
-            guard let starts = try fields.flag("start") else {
-                throw ControlFault(.wrongValue, "record needs start, true to begin and false to end")
-            }
-            guard starts || file == nil else {
-                throw ControlFault(.wrongValue, "record takes a file with start: true only")
-            }
-            return .record(starts ? .start(file: file) : .stop, try fields.call())
+            let recording = try Self.recording(&fields, "record")
+            return .record(recording, try fields.call())
         case .attach: return .attach(try fields.call())
         case .detach: return .detach(try fields.call())
         case .transfer:
@@ -225,9 +222,23 @@ public struct ControlRequest: Hashable, Sendable {
         case .conferenceMute: return .conferenceMute(try member(&fields, "conference_mute"), true)
         case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
         case .conferenceRemove: return .conferenceRemove(try member(&fields, "conference_remove"))
+        case .conferenceRecord:
+            let recording = try Self.recording(&fields, "conference_record")
+            return .conferenceRecord(try member(&fields, "conference_record"), recording)
         case .calls: return .calls(try Self.listing(&fields))
         case .history: return .history(try ControlHistoryQuery(&fields))
         }
+    }
+
+    private static func recording(_ fields: inout RequestFields, _ name: String) throws(ControlFault) -> Recording {
+        let file = try fields.path("file")
+        guard let starts = try fields.flag("start") else {
+            throw ControlFault(.wrongValue, "\(name) needs start, true to begin and false to end")
+        }
+        guard starts || file == nil else {
+            throw ControlFault(.wrongValue, "\(name) takes a file with start: true only")
+        }
+        return starts ? .start(file: file) : .stop
     }
 
     private static func call(_ fields: inout RequestFields, _ name: String) throws(ControlFault) -> UInt64 {
@@ -258,6 +269,15 @@ public struct ControlRequest: Hashable, Sendable {
     }
 }
 
+extension ControlRequest.Recording {
+    fileprivate var members: [String: JSONValue?] {
+        switch self {
+        case .start(let file): ["start": .bool(true), "file": file.map { .string($0) }]
+        case .stop: ["start": .bool(false)]
+        }
+    }
+}
+
 extension ControlRequest: Encodable {
     /// Writes the request as it is read.
     public func encode(to encoder: any Encoder) throws {
@@ -285,9 +305,8 @@ extension ControlRequest: Encodable {
         case .watch(let levels): set(.watch, ["levels": .bool(levels)])
         case .play(let file, let call): set(.play, ["file": .string(file), "call": number(call)])
         case .stop(let call): set(.stop, ["call": number(call)])
-        case .record(.start(let file), let call):
-            set(.record, ["start": .bool(true), "file": file.map { .string($0) }, "call": number(call)])
-        case .record(.stop, let call): set(.record, ["start": .bool(false), "call": number(call)])
+        case .record(let recording, let call):
+            set(.record, recording.members.merging(["call": number(call)]) { first, _ in first })
         case .attach(let call): set(.attach, ["call": number(call)])
         case .detach(let call): set(.detach, ["call": number(call)])
         case .transfer(let call, let target, let other):
@@ -305,6 +324,8 @@ extension ControlRequest: Encodable {
         case .conferenceMute(let call, let isMuted):
             set(isMuted ? .conferenceMute : .conferenceUnmute, ["call": number(call)])
         case .conferenceRemove(let call): set(.conferenceRemove, ["call": number(call)])
+        case .conferenceRecord(let call, let recording):
+            set(.conferenceRecord, recording.members.merging(["call": number(call)]) { first, _ in first })
         case .calls(.one(let call)): set(.calls, ["call": number(call)])
         case .calls(.page(let after, let limit)):
             set(.calls, ["after": after > 0 ? number(after) : nil, "limit": .integer(Int64(limit))])

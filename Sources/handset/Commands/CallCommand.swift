@@ -269,7 +269,7 @@ struct CallCommand: AsyncParsableCommand {
             case .transferProgress(_, let target, let state):
                 progress.say("The transfer to \(target): \(state.rawValue)")
             case .signaling, .identified, .incoming, .invited, .invite, .playing, .playingEnded, .recording,
-                .recordingEnded, .voicemail,
+                .recordingEnded, .roomRecording, .roomRecordingEnded, .voicemail,
                 .attached, .detached, .speech, .interrupted, .responded, .handover, .parking:
                 break
             }

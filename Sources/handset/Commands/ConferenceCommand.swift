@@ -3,10 +3,11 @@ internal import ArgumentParser
 /// `handset conference`: the rooms of a device that runs.
 struct ConferenceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "conference", abstract: "Show the rooms of a running device, and mute or remove their members.",
+        commandName: "conference",
+        abstract: "Show and record the rooms of a running device, and mute or remove members.",
         discussion: """
-            REQUEST is one of: list, mute CALL, unmute CALL, remove CALL. It is the same as `handset control conference …`, \
-            and finds the device in the same ways. docs/conference.md says more.
+            REQUEST is one of: list, mute CALL, unmute CALL, remove CALL, record CALL start [FILE], record CALL stop. It is the \
+            same as `handset control conference …`, and finds the device in the same ways. docs/conference.md says more.
             """)
 
     @Option(help: "The device's control socket.", completion: .file())

@@ -16,7 +16,7 @@ struct ControlWords: Error, CustomStringConvertible {
         "handover CALL cancel", "park [CALL] [music=FILE] [seconds=SECONDS] [then=back|end]",
         "pickup SLOT CALL [goes-back]",
         "drain", "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
-        "conference remove CALL",
+        "conference remove CALL", "conference record CALL start [FILE]", "conference record CALL stop",
     ]
 
     private init(_ description: String) { self.description = description }
@@ -90,9 +90,15 @@ struct ControlWords: Error, CustomStringConvertible {
 
     private static func conference(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
         if words == ["list"] { return .conferences }
+        if words.first == "record", words.count > 1 {
+            guard case .record(let recording, let call?) = try record(Array(words.dropFirst())) else {
+                throw ControlWords("Give a call that is in the room: conference record CALL start [FILE].")
+            }
+            return .conferenceRecord(call, recording)
+        }
         guard words.count == 2, let verb = words.first, ["mute", "unmute", "remove"].contains(verb) else {
             throw ControlWords(
-                "Give list, or mute, unmute or remove with a call: conference list, conference mute CALL.")
+                "Give list, or mute, unmute, remove or record with a call: conference list, conference mute CALL.")
         }
         let call = try number(words[1])
         return verb == "remove" ? .conferenceRemove(call) : .conferenceMute(call, verb == "mute")

@@ -94,7 +94,8 @@ struct MeasuredCall {
                 if text.isWarning { progress.warn(text.text) }
             case .signaling, .identified, .incoming, .invited, .invite, .digit, .speech, .interrupted, .responded,
                 .loadChanged,
-                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,
+                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .roomRecording,
+                .roomRecordingEnded, .voicemail, .attached,
                 .detached,
                 .transferRequested, .transferProgress, .handover, .parking:
                 break

@@ -71,6 +71,17 @@ enum DeviceEventLog {
                     "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
                     "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
                 ])
+        case .roomRecording(let call, let room, let path):
+            logger.info(
+                "A conference is recorded", metadata: ["call": "\(call)", "room": "\(room)", "file": "\(path)"])
+        case .roomRecordingEnded(let call, let room, let end):
+            logger.info(
+                "The recording of a conference has ended",
+                metadata: [
+                    "call": "\(call)", "room": "\(room)", "file": "\(end.path)",
+                    "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
+                    "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
+                ])
         case .voicemail: break  // Logged where it is reported.
         case .transferRequested, .handover, .parking: break  // Logged where it is decided.
         case .transferProgress(let call, let target, let progress):

@@ -54,11 +54,12 @@ struct CallTally: Sendable {
         case .signaling(.reconnecting): change(account) { $0.reconnections += 1 }
         case .responded(_, let time): response.observe(time.seconds)
         case .interrupted: interruptions += 1
-        case .recordingEnded(_, let end, _):
+        case .recordingEnded(_, let end, _), .roomRecordingEnded(_, _, let end):
             if end.failure == nil { recordings.whole += 1 } else { recordings.failed += 1 }
         case .fileFailed: failedFiles += 1
         case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing, .playbackEnded,
-            .playing, .playingEnded, .recording, .voicemail, .attached, .detached, .digit, .speech, .transferRequested,
+            .playing, .playingEnded, .recording, .roomRecording, .voicemail, .attached, .detached, .digit, .speech,
+            .transferRequested,
             .transferProgress, .handover, .parking, .sendingStopped, .sendingResumed, .card, .loadChanged,
             .realtimePriorityRefused:
             break

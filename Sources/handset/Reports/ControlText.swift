@@ -94,7 +94,8 @@ enum ControlText {
         case .playbackEnded(let call): "call \(call): the file has ended"
         case .play(let call, let file): "call \(call): " + Self.file(file, started: "plays", ended: "played")
         case .recording(let call, let file):
-            "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
+            "call \(call): " + (file.room.map { "conference \(printable($0)): " } ?? "")
+                + Self.file(file, started: "is recorded to", ended: "was recorded to")
         case .voicemail(_, let message):
             printable("a message of \(message.durationSeconds) s from \(message.caller): \(message.path)")
         case .attached(let call): "call \(call): a program takes part"
@@ -156,6 +157,8 @@ enum ControlText {
         case .conferenceMute(_, true): "\(call): muted in its room"
         case .conferenceMute(_, false): "\(call): heard in its room again"
         case .conferenceRemove: "\(call): removed from its room"
+        case .conferenceRecord(_, .start): "\(call): its room is recorded to \(printable(reply.file ?? ""))"
+        case .conferenceRecord(_, .stop): "\(call): the recording of its room ends"
         case .status, .mute, .volume, .watch, .conferences: call
         }
     }
@@ -168,7 +171,9 @@ enum ControlText {
                 "  call \(member.call) \(printable(member.peer ?? "unknown"))\(member.speaks ? ", speaks" : "")"
                     + (member.muted ? ", muted" : "")
             }
-            return (["\(printable(room.room)): \(room.members.count) members"] + members).joined(separator: "\n")
+            let recorded = room.file.map { ", recorded to \(printable($0))" } ?? ""
+            return (["\(printable(room.room)): \(room.members.count) members\(recorded)"] + members)
+                .joined(separator: "\n")
         }.joined(separator: "\n")
     }
 

@@ -129,7 +129,8 @@ struct SetupTrial {
                 .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking,
                 .sendingStopped,
                 .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
-                .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,
+                .playing, .playingEnded, .recording, .recordingEnded, .roomRecording, .roomRecordingEnded, .voicemail,
+                .attached,
                 .detached:
                 break
             }

@@ -313,7 +313,7 @@ extension ControlDescription {
             ], required: ["running", "losses", "playback_xruns", "capture_xruns"]),
         "Conference": object(
             [
-                "room": text,
+                "room": text, "file": text,
                 "members": [
                     "type": "array",
                     "items": object(

@@ -169,19 +169,8 @@ extension ControlRoute {
             faults: [.fileUnusable]),
         action(.stop, "stopFile", "Ends the file that is played."),
         action(
-            .record, "recordCall", "Begins to record the call, or ends the recording.",
-            [
-                Member(name: "start", kind: .flag, isRequired: true, words: "true begins, false ends"),
-                Member(
-                    name: "file", kind: .path,
-                    words: "With true: a path from the root that does not exist; without it the device chooses"),
-            ], faults: [.fileUnusable, .notConfigured], answer: .recording,
-            rule: [
-                "anyOf": [
-                    ["properties": ["start": ["const": true]]],
-                    ["properties": ["start": ["const": false], "file": ["type": "null"]]],
-                ]
-            ]),
+            .record, "recordCall", "Begins to record the call, or ends the recording.", recordingMembers,
+            faults: [.fileUnusable, .notConfigured], answer: .recording, rule: recordingRule),
         action(
             .attach, "attachProgram", "The configured program, bot or flow takes part in the call.",
             faults: [.notConfigured]),
@@ -262,6 +251,19 @@ extension ControlRoute {
             ]),
     ]
 
+    private static let recordingMembers = [
+        Member(name: "start", kind: .flag, isRequired: true, words: "true begins, false ends"),
+        Member(
+            name: "file", kind: .path,
+            words: "With true: a path from the root that does not exist; without it the device chooses"),
+    ]
+    private static let recordingRule: [String: JSONValue] = [
+        "anyOf": [
+            ["properties": ["start": ["const": true]]],
+            ["properties": ["start": ["const": false], "file": ["type": "null"]]],
+        ]
+    ]
+
     private static let conferences: [ControlRoute] = [
         ControlRoute(
             method: .get, path: "/v1/conferences", name: "listConferences",
@@ -270,6 +272,9 @@ extension ControlRoute {
         action(.conferenceMute, "muteInConference", "The others in the call's room do not hear it."),
         action(.conferenceUnmute, "unmuteInConference", "The others in the call's room hear it again."),
         action(.conferenceRemove, "removeFromConference", "Hangs up a call that is in a room."),
+        action(
+            .conferenceRecord, "recordConference", "Begins to record the call's room, or ends that recording.",
+            recordingMembers, faults: [.fileUnusable, .notConfigured], answer: .recording, rule: recordingRule),
     ]
 
     private static let history: [ControlRoute] = [
