@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import JSON
 
 /// How a WebRTC leg is offered to a bot's server by HTTP, and how the server answers.
@@ -90,11 +89,7 @@ public enum OfferForm: Hashable, Sendable {
         }
     }
 
-    private static func value(_ bytes: [UInt8]) -> JSONValue? {
-        if let value = JSONValue(plain: bytes, nesting: WireLimits.nesting) { return value }
-        guard JSONValue.nesting(of: bytes) <= WireLimits.nesting else { return nil }
-        return try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
-    }
+    private static func value(_ bytes: [UInt8]) -> JSONValue? { JSONValue(nestedAtMost: WireLimits.nesting, bytes) }
 
     private static func check(_ description: String) throws(OfferFault) -> String {
         guard description.hasPrefix("v=0") else { throw OfferFault("the answer's description is not SDP") }

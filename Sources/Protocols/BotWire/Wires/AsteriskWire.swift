@@ -1,11 +1,10 @@
 internal import JSON
-public import Core
 
 /// Asterisk's WebSocket channel (chan_websocket), from Asterisk's side: sound in binary messages, and control in texts.
 ///
 /// Source: Asterisk's page "WebSocket" among the channel drivers, and the driver's texts as of Asterisk 23. Sound of any length is taken,
 /// so that `START_MEDIA_BUFFERING` changes nothing, and nothing is lost when much waits, so that `MEDIA_XOFF` never comes.
-public struct AsteriskWire: VoiceWire {
+public struct AsteriskWire: VoiceWire, StreamWire {
     /// The formats that there are here, by Asterisk's names.
     public enum Format: String, CaseIterable, Hashable, Sendable {
         case ulaw, alaw, slin, slin16, slin24, slin48
@@ -33,7 +32,7 @@ public struct AsteriskWire: VoiceWire {
         case json
     }
 
-    private var stream: MessageStream<AsteriskForm>
+    var stream: MessageStream<AsteriskForm>
 
     /// Makes one for a call.
     ///
@@ -44,25 +43,12 @@ public struct AsteriskWire: VoiceWire {
         stream = MessageStream(AsteriskForm(format: format, control: control))
     }
 
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
     /// The one of Asterisk's own server, and of the clients that are configured as its page says.
     public var subprotocols: [String] { ["media"] }
-    /// The stream's format.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of chan_websocket.
-private struct AsteriskForm: SoundForm {
+struct AsteriskForm: SoundForm {
     /// What a mark is reported as; the rest of its name is the bot's.
     private enum Report: Character {
         case mark = "m"

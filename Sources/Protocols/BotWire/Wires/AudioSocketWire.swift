@@ -73,7 +73,7 @@ public struct AudioSocketWire: VoiceWire {
             case .connected(let call): open(call, into: &outbox)
             case .message: fault(.early, at: now, into: &outbox)
             case .ended: end(into: &outbox)
-            case .sound, .missed, .digit, .markPlayed, .markDiscarded, .cleared: break
+            case .sound, .missed, .digit, .markPlayed, .markDiscarded, .played, .cleared: break
             }
         case .open(let reader):
             switch input {
@@ -86,7 +86,7 @@ public struct AudioSocketWire: VoiceWire {
                 send(Kind.hangUp, [], into: &outbox)
                 end(into: &outbox)
             case .ended(.detached): end(into: &outbox)
-            case .connected, .missed, .markPlayed, .markDiscarded, .cleared: break
+            case .connected, .missed, .markPlayed, .markDiscarded, .played, .cleared: break
             }
         }
     }

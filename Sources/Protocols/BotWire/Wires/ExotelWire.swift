@@ -1,11 +1,10 @@
 internal import JSON
-public import Core
 
 /// Exotel's voicebot applet, from Exotel's side: linear at 8, 16 or 24 kHz.
 ///
 /// Source: Exotel's page "Working with the Stream and Voicebot Applet". The pieces of sound that it demands, of 100 ms and
 /// multiples of 320 bytes, are not insisted on.
-public struct ExotelWire: VoiceWire {
+public struct ExotelWire: VoiceWire, StreamWire {
     /// The rates that there are.
     public enum Rate: Int, CaseIterable, Hashable, Sendable {
         /// 8 kHz.
@@ -16,30 +15,16 @@ public struct ExotelWire: VoiceWire {
         case hz24000 = 24_000
     }
 
-    private var stream: MessageStream<JSONForm<ExotelDialect>>
+    var stream: MessageStream<JSONForm<ExotelDialect>>
 
     /// Makes one for a call.
     ///
     /// - Parameter rate: The rate of both sides' sound, which the bot's URL names in `sample-rate`.
     public init(rate: Rate = .hz8000) { stream = MessageStream(JSONForm(ExotelDialect(rate: rate))) }
-
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
-    /// Linear at the rate of the stream.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of Exotel.
-private struct ExotelDialect: StreamDialect {
+struct ExotelDialect: StreamDialect {
     let rate: ExotelWire.Rate
 
     var callerFormat: WireFormat { .linear(rate.rawValue) }

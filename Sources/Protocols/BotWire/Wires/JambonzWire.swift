@@ -1,10 +1,9 @@
 internal import JSON
-public import Core
 
 /// The WebSocket of jambonz' verb `listen`, and so of FreeSWITCH's mod_audio_fork, from jambonz' side: linear sound in binary messages.
 ///
 /// Source: jambonz' page "listen", with `passDtmf`, `mixType: mono` and streaming in both directions at one rate.
-public struct JambonzWire: VoiceWire {
+public struct JambonzWire: VoiceWire, StreamWire {
     /// The rates that there are here. jambonz also has 64 kHz.
     public enum Rate: Int, CaseIterable, Hashable, Sendable {
         /// 8 kHz.
@@ -17,32 +16,19 @@ public struct JambonzWire: VoiceWire {
         case hz48000 = 48_000
     }
 
-    private var stream: MessageStream<JambonzForm>
+    var stream: MessageStream<JambonzForm>
 
     /// Makes one for a call.
     ///
     /// - Parameter rate: The rate of both sides' sound. `playAudio` names its own.
     public init(rate: Rate = .hz8000) { stream = MessageStream(JambonzForm(rate: rate)) }
 
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
     /// Servers choose it, or refuse the connection.
     public var subprotocols: [String] { ["audio.jambonz.org"] }
-    /// Linear at the rate of the stream.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of jambonz.
-private struct JambonzForm: SoundForm {
+struct JambonzForm: SoundForm {
     /// Marks within the stream: those of the bot begin with a letter of their own.
     private enum Mark {
         static let ofBot = "m"

@@ -41,7 +41,7 @@ public struct LegWire: VoiceWire {
             outbox.append(.close)
             state = .over
         case (_, .connected), (_, .sound), (_, .message), (_, .missed), (_, .digit), (_, .markPlayed),
-            (_, .markDiscarded), (_, .cleared):
+            (_, .markDiscarded), (_, .played), (_, .cleared):
             break
         }
     }

@@ -7,17 +7,20 @@ protocol StreamForm: Sendable {
     var callerFormat: WireFormat { get }
     /// The messages that open the stream, in order. If they are numbered, the last has the number 1.
     func opening(_ call: WireCall) -> [WireMessage]
-    /// The message for the bot. Nil if the service has none for this.
-    func message(_ news: StreamNews, at place: StreamPlace) -> WireMessage?
+    /// The messages for the bot: none if the service has none for this. If they are numbered, there is at most one.
+    mutating func messages(_ news: StreamNews, at place: StreamPlace) -> [WireMessage]
     /// The orders in a message of the bot.
-    func orders(in message: WireMessage, _ call: WireCall) throws(WireFault) -> [BotOrder]
+    mutating func orders(in message: WireMessage, _ call: WireCall) throws(WireFault) -> [BotOrder]
     /// Whether a message that could not be followed may have been meant as sound.
     func mayBeSound(_ message: WireMessage) -> Bool
     /// Whether a mark is reported also after the bot has asked to hear of no mark that waits.
     func reportsAlways(_ mark: String) -> Bool
+    /// Whether the bot takes part.
+    var isReady: Bool { get }
 }
 
 extension StreamForm {
+    var isReady: Bool { true }
     func reportsAlways(_ mark: String) -> Bool { false }
 }
 
@@ -29,8 +32,8 @@ enum StreamNews: Equatable, Sendable {
     case digit(Character, heldMilliseconds: Int)
     /// A mark was played, or discarded.
     case mark(String, isPlayed: Bool)
-    /// The queue was cleared.
-    case cleared
+    /// The queue was cleared, after this number of the bot's samples were played since the opening.
+    case cleared(played: Int)
     /// A message of the bot could not be followed. This takes no number.
     case fault(WireFault)
     /// The stream ends.
@@ -69,6 +72,8 @@ struct MessageStream<Form: StreamForm>: Sendable {
         var marks = 0
         /// The oldest of them, which the bot wants to hear nothing of.
         var forgottenMarks = 0
+        /// Samples of the bot that were played when the queue was cleared last.
+        var played = 0
         /// The state of the sound since the last mark, or since the queue was cleared.
         var sound = SoundSinceMark.none
     }
@@ -86,7 +91,7 @@ struct MessageStream<Form: StreamForm>: Sendable {
         case over
     }
 
-    private let form: Form
+    private var form: Form
     private var state = State.unopened
     private var faults = FaultLimiter()
 
@@ -94,6 +99,7 @@ struct MessageStream<Form: StreamForm>: Sendable {
 
     var callerFormat: WireFormat { form.callerFormat }
     var counts: WireCounts { faults.counts }
+    var isReady: Bool { form.isReady }
 
     mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
         switch state {
@@ -105,7 +111,7 @@ struct MessageStream<Form: StreamForm>: Sendable {
             case .ended:
                 outbox.append(.close)
                 state = .over
-            case .sound, .missed, .digit, .markPlayed, .markDiscarded, .cleared: break
+            case .sound, .missed, .digit, .markPlayed, .markDiscarded, .played, .cleared: break
             }
         case .open(var stream):
             // Not held twice while it is changed.
@@ -136,7 +142,8 @@ struct MessageStream<Form: StreamForm>: Sendable {
             send(.digit(key, heldMilliseconds: held), in: &stream, into: &outbox)
         case .markPlayed(let name): report(name, isPlayed: true, in: &stream, into: &outbox)
         case .markDiscarded(let name): report(name, isPlayed: false, in: &stream, into: &outbox)
-        case .cleared: send(.cleared, in: &stream, into: &outbox)
+        case .played(let samples): stream.played = samples
+        case .cleared: send(.cleared(played: stream.played), in: &stream, into: &outbox)
         case .message(let message): return read(message, in: &stream, at: now, into: &outbox)
         case .ended(let end):
             send(.stop(end), in: &stream, into: &outbox)
@@ -146,7 +153,9 @@ struct MessageStream<Form: StreamForm>: Sendable {
         return true
     }
 
-    private func report(_ name: String, isPlayed: Bool, in stream: inout Stream, into outbox: inout [WireOutput]) {
+    private mutating func report(
+        _ name: String, isPlayed: Bool, in stream: inout Stream, into outbox: inout [WireOutput]
+    ) {
         guard stream.marks > 0 else { return }
         stream.marks -= 1
         let isForgotten = stream.forgottenMarks > 0
@@ -170,7 +179,7 @@ struct MessageStream<Form: StreamForm>: Sendable {
             if form.mayBeSound(message), error.kind != .otherStream, case .none = stream.sound {
                 stream.sound = .refused
             }
-            if let report = form.message(.fault(error), at: place(in: stream)) { outbox.append(.send(report)) }
+            outbox += form.messages(.fault(error), at: place(in: stream)).map(WireOutput.send)
             return fault(error, at: now, into: &outbox)
         }
     }
@@ -202,8 +211,12 @@ struct MessageStream<Form: StreamForm>: Sendable {
             outbox.append(.clear)
         case .forgetMarks: stream.forgottenMarks = stream.marks
         case .press(let keys): outbox.append(.press(keys))
+        case .send(let message): outbox.append(.send(message))
         case .hangUp:
             outbox.append(.hangUp(drains: true))
+            return false
+        case .fail(let fault):
+            outbox.append(.failed(fault))
             return false
         }
         return true
@@ -221,12 +234,13 @@ struct MessageStream<Form: StreamForm>: Sendable {
 
     // MARK: - What the bot is sent
 
-    /// Sends a message with the next number, if there is one.
-    private func send(_ news: StreamNews, in stream: inout Stream, into outbox: inout [WireOutput]) {
+    /// Sends what the service has for this; a message with the next number.
+    private mutating func send(_ news: StreamNews, in stream: inout Stream, into outbox: inout [WireOutput]) {
         let place = place(in: stream)
-        guard let message = form.message(news, at: place) else { return }
-        stream.number = place.number
-        outbox.append(.send(message))
+        for message in form.messages(news, at: place) {
+            stream.number = place.number
+            outbox.append(.send(message))
+        }
     }
 
     private func place(in stream: Stream) -> StreamPlace {

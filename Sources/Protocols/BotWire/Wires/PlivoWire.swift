@@ -1,12 +1,11 @@
 internal import JSON
-public import Core
 
 /// Plivo's audio streaming, in both directions, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. The bot
 /// may send any of these formats, independent of the format of the caller's sound.
 ///
 /// Source: Plivo's pages "Stream Event Protocol" and "Audio Streaming Protocol Reference".
-public struct PlivoWire: VoiceWire {
-    private var stream: MessageStream<JSONForm<PlivoDialect>>
+public struct PlivoWire: VoiceWire, StreamWire {
+    var stream: MessageStream<JSONForm<PlivoDialect>>
 
     /// The formats that there are.
     public enum ContentType: String, CaseIterable, Hashable, Sendable {
@@ -39,24 +38,10 @@ public struct PlivoWire: VoiceWire {
     ///
     /// - Parameter caller: The format of the caller's sound.
     public init(caller: ContentType = .mulaw) { stream = MessageStream(JSONForm(PlivoDialect(caller: caller))) }
-
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
-    /// The caller's format.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of Plivo, which has none for the end of a stream: the connection is closed.
-private struct PlivoDialect: StreamDialect {
+struct PlivoDialect: StreamDialect {
     let caller: PlivoWire.ContentType
 
     var callerFormat: WireFormat { caller.format }

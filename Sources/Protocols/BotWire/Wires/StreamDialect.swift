@@ -43,8 +43,8 @@ struct JSONForm<Dialect: StreamDialect>: StreamForm {
 
     func opening(_ call: WireCall) -> [WireMessage] { dialect.opening(call).compactMap(WireMessage.init(json:)) }
 
-    func message(_ news: StreamNews, at place: StreamPlace) -> WireMessage? {
-        members(of: news, at: place).flatMap(WireMessage.init(json:))
+    func messages(_ news: StreamNews, at place: StreamPlace) -> [WireMessage] {
+        [members(of: news, at: place)].compactMap(\.self).compactMap(WireMessage.init(json:))
     }
 
     private func members(of news: StreamNews, at place: StreamPlace) -> [String: JSONValue]? {

@@ -12,17 +12,10 @@ struct StreamMessage {
         guard text.count(where: { $0 == UInt8(ascii: ",") }) <= WireLimits.values else {
             throw WireFault(.tooLong, "a message has \(WireLimits.values) commas at most")
         }
-        if let value = JSONValue(plain: text, nesting: WireLimits.nesting) {
-            members = value
-        } else if JSONValue.nesting(of: text) <= WireLimits.nesting,
-            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(text))
-        {
-            // Text that is not plain, such as a number with an exponent.
-            members = value
-        } else {
+        guard let value = JSONValue(nestedAtMost: WireLimits.nesting, text), case .object = value else {
             throw .notObject
         }
-        guard case .object = members else { throw .notObject }
+        members = value
     }
 
     private init(members: JSONValue) { self.members = members }
@@ -103,6 +96,24 @@ struct StreamMessage {
     }
 }
 
+extension JSONValue {
+    /// Reads JSON text: any bytes.
+    ///
+    /// - Parameter nesting: Objects and arrays within each other.
+    init?(nestedAtMost nesting: Int, _ text: [UInt8]) {
+        if let value = JSONValue(plain: text, nesting: nesting) {
+            self = value
+        } else if JSONValue.nesting(of: text) <= nesting,
+            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(text))
+        {
+            // Text that is not plain, such as a number with an exponent.
+            self = value
+        } else {
+            return nil
+        }
+    }
+}
+
 /// An order of a bot.
 enum BotOrder: Equatable, Sendable {
     case play([UInt8], WireFormat)
@@ -111,8 +122,12 @@ enum BotOrder: Equatable, Sendable {
     /// Marks that wait are not reported.
     case forgetMarks
     case press(String)
+    /// Send the bot this.
+    case send(WireMessage)
     /// Hang up once all is played.
     case hangUp
+    /// The bot takes no part in the call.
+    case fail(WireFault)
 }
 
 /// The keys of a telephone.

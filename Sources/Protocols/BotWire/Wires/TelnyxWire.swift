@@ -1,11 +1,10 @@
 internal import JSON
-public import Core
 
 /// Telnyx's media streaming, in both directions, from Telnyx's side: µ-law or A-law at 8 kHz, chosen for each
 /// direction.
 ///
 /// Source: Telnyx's page "Stream call media over WebSocket". Of the codecs there, G.722, Opus, AMR-WB, L16 and MP3 are missing.
-public struct TelnyxWire: VoiceWire {
+public struct TelnyxWire: VoiceWire, StreamWire {
     /// The codecs that there are.
     public enum Codec: String, CaseIterable, Hashable, Sendable {
         /// µ-law.
@@ -21,7 +20,7 @@ public struct TelnyxWire: VoiceWire {
         }
     }
 
-    private var stream: MessageStream<JSONForm<TelnyxDialect>>
+    var stream: MessageStream<JSONForm<TelnyxDialect>>
 
     /// Makes one for a call.
     ///
@@ -31,24 +30,10 @@ public struct TelnyxWire: VoiceWire {
     public init(caller: Codec = .pcmu, bot: Codec = .pcmu) {
         stream = MessageStream(JSONForm(TelnyxDialect(caller: caller, bot: bot)))
     }
-
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
-    /// The caller's codec at 8 kHz.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of Telnyx.
-private struct TelnyxDialect: StreamDialect {
+struct TelnyxDialect: StreamDialect {
     let caller: TelnyxWire.Codec
     let bot: TelnyxWire.Codec
 

@@ -1,32 +1,17 @@
 internal import JSON
-public import Core
 
 /// Twilio's Media Streams, in both directions, from Twilio's side: µ-law at 8 kHz.
 ///
 /// Source: Twilio's page "Media Streams - WebSocket Messages".
-public struct TwilioWire: VoiceWire {
-    private var stream = MessageStream(JSONForm(TwilioDialect()))
+public struct TwilioWire: VoiceWire, StreamWire {
+    var stream = MessageStream(JSONForm(TwilioDialect()))
 
     /// Makes one for a call.
     public init() {}
-
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
-    /// µ-law at 8 kHz.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of Twilio.
-private struct TwilioDialect: StreamDialect {
+struct TwilioDialect: StreamDialect {
     var callerFormat: WireFormat { .mulaw }
 
     func opening(_ call: WireCall) -> [[String: JSONValue]] {

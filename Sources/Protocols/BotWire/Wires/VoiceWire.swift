@@ -23,11 +23,45 @@ public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Outp
     var callerFormat: WireFormat { get }
     /// Counts of received messages and of faults.
     var counts: WireCounts { get }
+    /// Whether the bot takes part in the call, so that the call can be answered. It is once the wire is connected, except with
+    /// wires whose bot confirms the session first.
+    var isReady: Bool { get }
+    /// Bytes of the bot's sound that may wait to be played before no more is read from it.
+    var backlogBytes: Int { get }
 }
 
 extension VoiceWire {
     /// None.
     public var subprotocols: [String] { [] }
+    /// The bot takes part from the beginning.
+    public var isReady: Bool { true }
+    /// The usual bound, ``WireLimits/backlogBytes``.
+    public var backlogBytes: Int { WireLimits.backlogBytes }
+}
+
+/// A wire over a WebSocket: a stream of messages in one service's form. A new one is one file, with its ``StreamForm`` and the public
+/// type that holds the stream.
+protocol StreamWire: VoiceWire {
+    associatedtype Form: StreamForm
+    var stream: MessageStream<Form> { get set }
+}
+
+extension StreamWire {
+    /// A WebSocket.
+    public var transport: WireTransport { .webSocket }
+    /// The format of the caller's sound.
+    public var callerFormat: WireFormat { stream.callerFormat }
+    /// Counts of received messages and of faults.
+    public var counts: WireCounts { stream.counts }
+    /// Whether the bot takes part.
+    public var isReady: Bool { stream.isReady }
+    /// Nothing happens by time alone.
+    public var nextDeadline: Instant? { nil }
+
+    /// Takes one input.
+    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
+        stream.handle(input, at: now, into: &outbox)
+    }
 }
 
 /// How a bot is dialled.
@@ -54,7 +88,11 @@ public enum WireInput: Equatable, Sendable {
     case markPlayed(String)
     /// The sound before the mark was discarded, as ``WireOutput/clear`` asked.
     case markDiscarded(String)
-    /// The queue is empty, as ``WireOutput/clear`` asked. Comes after the marks that were discarded with it.
+    /// Samples of the bot that were played when the queue was cleared, at the rate of ``VoiceWire/callerFormat`` and since the
+    /// connection was made. Comes before each ``cleared``.
+    case played(samples: Int)
+    /// The queue is empty, as ``WireOutput/clear`` asked, or because the caller has interrupted the bot here. Comes after the marks that
+    /// were discarded with it.
     case cleared
     /// A message of the bot.
     case message(WireMessage)

@@ -1,11 +1,10 @@
 internal import JSON
-public import Core
 
 /// Vonage's WebSocket, from Vonage's side: linear sound in binary messages.
 ///
 /// Source: Vonage's pages "WebSockets in the Voice API" and "Audio Connector". The pieces of sound that it demands, of 20 ms, are not
 /// insisted on.
-public struct VonageWire: VoiceWire {
+public struct VonageWire: VoiceWire, StreamWire {
     /// The rates that there are.
     public enum Rate: Int, CaseIterable, Hashable, Sendable {
         /// 8 kHz.
@@ -16,30 +15,16 @@ public struct VonageWire: VoiceWire {
         case hz24000 = 24_000
     }
 
-    private var stream: MessageStream<VonageForm>
+    var stream: MessageStream<VonageForm>
 
     /// Makes one for a call.
     ///
     /// - Parameter rate: The rate of both sides' sound.
     public init(rate: Rate = .hz16000) { stream = MessageStream(VonageForm(rate: rate)) }
-
-    /// A WebSocket.
-    public var transport: WireTransport { .webSocket }
-    /// Linear at the rate of the stream.
-    public var callerFormat: WireFormat { stream.callerFormat }
-    /// Counts of received messages and of faults.
-    public var counts: WireCounts { stream.counts }
-    /// Nothing happens by time alone.
-    public var nextDeadline: Instant? { nil }
-
-    /// Takes one input.
-    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
-        stream.handle(input, at: now, into: &outbox)
-    }
 }
 
 /// The messages of Vonage.
-private struct VonageForm: SoundForm {
+struct VonageForm: SoundForm {
     let rate: VonageWire.Rate
 
     var callerFormat: WireFormat { .linear(rate.rawValue) }
