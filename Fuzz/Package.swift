@@ -16,6 +16,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("bot-exotel", ["BotWire", "FuzzWire"]),
     ("bot-offer", ["BotWire", "Core"]),
     ("bot-plivo", ["BotWire", "FuzzWire"]),
+    ("bot-realtime", ["BotWire", "FuzzWire"]),
     ("bot-request", ["BotWire"]),
     ("bot-telnyx", ["BotWire", "FuzzWire"]),
     ("bot-twilio", ["BotWire", "FuzzWire"]),

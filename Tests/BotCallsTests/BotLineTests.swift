@@ -14,6 +14,8 @@ struct LineBench {
     private var queue: [Int] = []
     private var marks: [(name: String, position: Int)] = []
     private var (written, played) = (0, 0)
+    /// Of what was played, what was not discarded.
+    private var heard = 0
     private var endPosition: Int?
     var sent: [JSONValue] = []
     var other: [BotLine.Output] = []
@@ -50,7 +52,7 @@ struct LineBench {
             let discarded = marks.map { $0.name }
             marks = []
             for name in discarded { feed(.playback(.discarded(mark: name))) }
-            feed(.playback(.cleared))
+            feed(.playback(.cleared(played: heard * line.callerFormat.rateHz / 48_000)))
         case .endPlayback: endPosition = written
         case .pause: isPaused = true
         case .resume: isPaused = false
@@ -71,6 +73,7 @@ struct LineBench {
         now = now.advanced(by: .milliseconds(20))
         let count = isSuspended ? 0 : min(960, written - played)
         played += count
+        heard += count
         room += count
         while let mark = marks.first, mark.position <= played {
             marks.removeFirst()

@@ -76,6 +76,12 @@ final class ScriptedBot: Sendable {
     func messages(_ event: String) -> [JSONValue] {
         log.messages.withLock { $0 }.filter { $0["event"]?.string == event }
     }
+    /// Messages so far of this type, as the Realtime API has them.
+    func messages(type: String) -> [JSONValue] {
+        log.messages.withLock { $0 }.filter { $0["type"]?.string == type }
+    }
+    /// The headers of each request for a WebSocket so far.
+    var openings: [HTTPHeaders] { log.openings.withLock { $0 } }
     /// The webhook's questions so far: body and signature.
     var questions: [(body: String, signature: String?)] { log.questions.withLock { $0 } }
 
@@ -87,6 +93,7 @@ final class ScriptedBot: Sendable {
     final class Log: Sendable {
         let traces = Mutex<[String?]>([])
         let messages = Mutex<[JSONValue]>([])
+        let openings = Mutex<[HTTPHeaders]>([])
         let questions = Mutex<[(body: String, signature: String?)]>([])
     }
 
@@ -145,6 +152,7 @@ final class ScriptedBot: Sendable {
 
         func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool {
             log.traces.withLock { $0.append(head.headers.first(name: "traceparent")) }
+            log.openings.withLock { $0.append(head.headers) }
             newest = channel
             return true
         }

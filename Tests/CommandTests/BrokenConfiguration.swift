@@ -226,6 +226,14 @@ extension BrokenConfiguration {
             "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    rate_hz: 16000\n",
             "8: behaviour.bot.rate_hz: there is no mulaw sound at 16000 Hz with wire: twilio"),
         .device(
+            "a realtime session at a rate that it does not have",
+            "behaviour:\n  source: bot\n  bot:\n    url: wss://bot.example/\n    wire: realtime\n    rate_hz: 16000\n",
+            "9: behaviour.bot.rate_hz: there is no linear sound at 16000 Hz with wire: realtime"),
+        .device(
+            "a key of sessions with a WebRTC leg",
+            "behaviour:\n  source: bot\n  bot:\n    url: https://bot.example/\n    wire: realtime\n    speaks_first: true\n",
+            "9: behaviour.bot.speaks_first: belongs to wire: realtime with a URL of ws:// or wss://; remove it"),
+        .device(
             "a host with a port",
             "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    allowed_hosts: [a:1]\n",
             "8: behaviour.bot.allowed_hosts: must be a host's name or address"),

@@ -14,6 +14,7 @@ struct FuzzSeedsTests {
         "bot-exotel": fuzzExotel,
         "bot-offer": fuzzBotOffer,
         "bot-plivo": fuzzPlivo,
+        "bot-realtime": fuzzRealtime,
         "bot-request": fuzzBotRequest,
         "bot-telnyx": fuzzTelnyx,
         "bot-twilio": fuzzTwilio,

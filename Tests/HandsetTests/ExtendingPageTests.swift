@@ -22,6 +22,7 @@ struct ExtendingPageTests {
     /// Each section's title, and what only those source files contain that use its example.
     private static let examples: [(title: String, marks: [String])] = [
         ("A codec", ["pcma"]), ("A signaling service", ["HandsetService"]),
+        ("A wire of voice bots", ["JambonzWire"]),
         ("A behaviour", [".exec:", ".exec(", ".program:", "== .program"]),
         ("A control command", [".mute(", ".mute,", ".mute:"]),
     ]

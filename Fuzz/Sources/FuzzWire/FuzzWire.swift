@@ -23,16 +23,20 @@ public func fuzz(_ wire: some VoiceWire, _ bytes: [UInt8]) {
         case 1: state.give(.digit("5", heldMilliseconds: 100), to: &wire)
         case 2: state.reportMark(isPlayed: true, to: &wire)
         case 3: state.reportMark(isPlayed: false, to: &wire)
-        case 4: state.give(.cleared, to: &wire)
+        case 4:
+            state.give(.played(samples: contents(of: piece).count * 7), to: &wire)
+            state.give(.cleared, to: &wire)
         case 5: state.give(.missed(samples: 160), to: &wire)
         default: break
         }
-        let message = Array(piece.dropFirst())
+        let message = contents(of: piece)
         state.give(.message(isText && control & 8 == 0 ? .text(message) : .binary(message)), to: &wire)
     }
     state.give(.ended(.callOver), to: &wire)
     state.finish(wire)
 }
+
+private func contents(of piece: ArraySlice<UInt8>) -> [UInt8] { Array(piece.dropFirst()) }
 
 /// What must hold of a wire, whatever a bot sends.
 private struct WireCheck {

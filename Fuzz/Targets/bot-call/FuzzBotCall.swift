@@ -55,6 +55,7 @@ private struct FuzzedCall {
         case 1: TelnyxWire()
         case 2: ExotelWire()
         case 3: AudioSocketWire()
+        case 4: RealtimeWire()
         default: TwilioWire()
         }
     }
@@ -123,7 +124,7 @@ private struct FuzzedCall {
             let discarded = marks
             marks = []
             for mark in discarded { feed(line: .playback(.discarded(mark: mark))) }
-            feed(line: .playback(.cleared))
+            feed(line: .playback(.cleared(played: 0)))
         }
         room = 32_768
         while !marks.isEmpty {

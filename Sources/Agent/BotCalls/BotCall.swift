@@ -290,7 +290,7 @@ final class BotCall: @unchecked Sendable {
     private func connect(to addresses: ArraySlice<NIOCore.SocketAddress>, _ stream: BotCourse.Stream, _ name: String) {
         guard let address = addresses.first else { return fail("the bot's host has no address") }
         let (number, rest) = (connection, addresses.dropFirst())
-        var hasOpened = false
+        var (hasOpened, hasBegun) = (false, false)
         let tell: (BotSocketEvent) -> Void = { [self] event in
             guard number == connection else { return }
             switch event {
@@ -299,8 +299,10 @@ final class BotCall: @unchecked Sendable {
                 self.socket = socket
                 tellStream(.started)
                 feed(line: .opened(wireCall(stream: name, parameters: stream.parameters)))
-                feed(.opened)
-            case .message(let message): feed(line: .message(message))
+                hasBegun = noteBeginning()
+            case .message(let message):
+                feed(line: .message(message))
+                if !hasBegun, number == connection { hasBegun = noteBeginning() }
             case .closed(let failure):
                 socket = nil
                 if hasOpened { return feed(line: .closed(failure: failure)) }
@@ -311,13 +313,11 @@ final class BotCall: @unchecked Sendable {
         switch environment.plan.wire.makeWire(nil).transport {
         case .webSocket:
             guard let endpoint = try? HTTPEndpoint(stream.address) else { return fail("the bot's URL is unusable") }
-            let signature = environment.plan.token.flatMap {
-                TwilioSignature.text(of: stream.address.text, token: $0.revealed)
-            }
+            let credentials = environment.plan.token.map { environment.plan.wire.credentials($0, at: stream.address) }
             socket = WebBotSocket(
                 endpoint, at: address, subprotocols: environment.plan.wire.makeWire(nil).subprotocols,
-                signature: signature, trace: call.trace?.description, trust: environment.trust,
-                on: environment.loop, tell)
+                headers: environment.plan.wire.headers + (credentials ?? []), trace: call.trace?.description,
+                trust: environment.trust, on: environment.loop, tell)
         case .tcp:
             socket = StreamBotSocket(
                 "\(stream.address.host):\(stream.address.port)", at: address, on: environment.loop, tell)
@@ -328,6 +328,15 @@ final class BotCall: @unchecked Sendable {
                 environment,
                 waiting: { [weak self] in self?.waitingSamples ?? 0 }, tell)
         }
+    }
+
+    /// The call can be answered once the bot takes part.
+    ///
+    /// - Returns: Whether it does.
+    private func noteBeginning() -> Bool {
+        guard line?.hasBegun == true else { return false }
+        feed(.opened)
+        return true
     }
 
     /// Samples at 48 kHz of the bot's that wait for the caller.
@@ -360,8 +369,8 @@ final class BotCall: @unchecked Sendable {
     }
 
     private func tellRoom() {
-        guard let room = port?.roomAt48kHz, let missed = port?.missedSamples else { return }
-        feed(line: .attached(room: room, missedAt48kHz: missed))
+        guard let room = port?.roomAt48kHz, let missed = port?.missedSamples, let played = port?.played else { return }
+        feed(line: .attached(room: room, missedAt48kHz: missed, played: played))
     }
 
     private func feed(line input: BotLine.Input) {
@@ -414,7 +423,7 @@ final class BotCall: @unchecked Sendable {
             switch event {
             case .played(let mark, _): feed(line: .playback(.played(mark: mark)))
             case .discarded(let mark): feed(line: .playback(.discarded(mark: mark)))
-            case .cleared: feed(line: .playback(.cleared))
+            case .cleared(let played): feed(line: .playback(.cleared(played: played)))
             case .interrupted(let played):
                 feed(line: .playback(.interrupted))
                 tell(.interrupted(played: format.rate.duration(of: played)))
@@ -570,7 +579,7 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("CA", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .audioSocket, .leg: WireName.uuid(random)
+        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .realtime, .audioSocket, .leg: WireName.uuid(random)
         }
     }
 
@@ -578,7 +587,24 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("MZ", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .audioSocket, .leg: WireName.uuid(random)
+        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .realtime, .audioSocket, .leg: WireName.uuid(random)
+        }
+    }
+
+    /// The headers with which a WebSocket is opened.
+    var headers: [(String, String)] {
+        switch self {
+        case .realtime(let settings) where settings.version == .beta: [("OpenAI-Beta", "realtime=v1")]
+        case .realtime, .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg: []
+        }
+    }
+
+    /// The headers that show the token when a WebSocket is opened.
+    func credentials(_ token: Secret, at address: WebAddress) -> [(String, String)] {
+        switch self {
+        case .realtime: [("Authorization", "Bearer \(token.revealed)")]
+        case .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg:
+            TwilioSignature.text(of: address.text, token: token.revealed).map { [("X-Twilio-Signature", $0)] } ?? []
         }
     }
 
@@ -586,7 +612,7 @@ extension BotProtocol {
     var failedDial: FormFields.Field {
         switch self {
         case .plivo: FormFields.Field("DialStatus", "failed")
-        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg:
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .realtime, .audioSocket, .leg:
             FormFields.Field("DialCallStatus", "failed")
         }
     }
@@ -597,7 +623,7 @@ extension BotProtocol {
     func moreFields(_ call: String, event: String) -> [FormFields.Field] {
         switch self {
         case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", event)]
-        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg: []
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .realtime, .audioSocket, .leg: []
         }
     }
 }

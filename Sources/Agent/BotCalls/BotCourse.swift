@@ -159,7 +159,7 @@ struct BotCourse: ProtocolCore, Sendable {
             fail("the webhook did not answer within \(timeout.text)", into: &outbox)
         case .opening:
             outbox.append(.abandon)
-            fail("the bot did not take the connection within \(timeout.text)", into: &outbox)
+            fail("the bot did not take part in the call within \(timeout.text)", into: &outbox)
         case .new, .streaming, .finishing, .fallingBack, .over: break
         }
     }

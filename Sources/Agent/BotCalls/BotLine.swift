@@ -12,8 +12,9 @@ struct BotLine: ProtocolCore, Sendable {
         case opened(WireCall)
         case message(WireMessage)
         /// The call's media runs, and has room for `room` samples at 48 kHz. Before that, all that the bot sends waits here. What
-        /// the call has lost until now (``Frame/missedAt48kHz``) was not this stream's.
-        case attached(room: Int, missedAt48kHz: Int = 0)
+        /// the call has lost until now (``Frame/missedAt48kHz``) was not this stream's, and neither was what was played, in samples
+        /// of ``callerFormat``.
+        case attached(room: Int, missedAt48kHz: Int = 0, played: Int = 0)
         /// A frame of the call has run. The first one says that the caller can hear.
         case frame(Frame)
         case playback(Playback)
@@ -46,7 +47,8 @@ struct BotLine: ProtocolCore, Sendable {
     enum Playback: Equatable, Sendable {
         case played(mark: String)
         case discarded(mark: String)
-        case cleared
+        /// - Parameter played: Samples of ``callerFormat`` that the call has been sent since its beginning.
+        case cleared(played: Int = 0)
         /// The caller has interrupted the bot: what it said is being cleared in the port.
         case interrupted
         case ended
@@ -126,6 +128,8 @@ struct BotLine: ProtocolCore, Sendable {
     private var missedTold = 0
     /// Samples at 48 kHz that the call had lost before the stream was opened.
     private var missedBefore = 0
+    /// Samples that the call had been sent before this stream.
+    private var playedBefore = 0
     private var faults = LogLimit(burst: 5, perSecond: 0.2)
     /// Messages that press keys: each costs the media worker an order.
     private var presses = LogLimit(burst: 32, perSecond: 10)
@@ -142,6 +146,11 @@ struct BotLine: ProtocolCore, Sendable {
     /// The format of ``Frame/sound``.
     var callerFormat: WireFormat { wire.callerFormat }
     var counts: WireCounts { wire.counts }
+    /// Whether the bot takes part in the call.
+    var hasBegun: Bool {
+        guard case .open = phase else { return false }
+        return wire.isReady
+    }
     /// How long what waits here takes to be played.
     var waiting: Duration { backlog.duration }
 
@@ -162,15 +171,18 @@ struct BotLine: ProtocolCore, Sendable {
         case .message(let message):
             guard case .open = phase else { return }
             give(.message(message), at: now, into: &outbox)
-        case .attached(let room, let missed):
+        case .attached(let room, let missed, let played):
             isAttached = true
             self.room = room
             missedBefore = missed
+            playedBefore = played
         case .frame(let frame): take(frame, at: now, into: &outbox)
         case .playback(let playback): take(playback, at: now, into: &outbox)
         case .digit(let key, let milliseconds):
             give(.digit(key, heldMilliseconds: milliseconds), at: now, into: &outbox)
-        case .closed(let failure): drain(failure, at: now)
+        case .closed(let failure) where hasBegun || !isOpen: drain(failure, at: now)
+        case .closed(let failure):
+            finish(failure ?? "the bot has closed the connection before it took part in the call", into: &outbox)
         case .finish: drain(nil, at: now)
         case .end(let end):
             give(.ended(end), at: now, into: &outbox)
@@ -210,8 +222,9 @@ struct BotLine: ProtocolCore, Sendable {
         case .fault(let fault):
             if let leftOut = faults.admit(at: now) { outbox.append(.fault(fault.description, leftOut: leftOut)) }
         case .failed(let fault):
+            let isBegun = wire.isReady
             outbox.append(.close)
-            drain(fault.description, at: now)
+            if isBegun { drain(fault.description, at: now) } else { finish(fault.description, into: &outbox) }
         case .close: outbox.append(.close)
         }
     }
@@ -246,12 +259,13 @@ struct BotLine: ProtocolCore, Sendable {
         }
         clears.append(Clear(marks: discarded))
         isClear = true
-        if isAttached { outbox.append(.clear) } else { noteCleared(at: now, into: &outbox) }
+        if isAttached { outbox.append(.clear) } else { noteCleared(played: 0, at: now, into: &outbox) }
     }
 
-    private mutating func noteCleared(at now: Instant, into outbox: inout [Output]) {
+    private mutating func noteCleared(played: Int, at now: Instant, into outbox: inout [Output]) {
         guard !clears.isEmpty else { return }
         let clear = clears.removeFirst()
+        give(.played(samples: max(0, played - playedBefore)), at: now, into: &outbox)
         for mark in clear.marks { give(.markDiscarded(mark), at: now, into: &outbox) }
         for _ in 0..<clear.answers { give(.cleared, at: now, into: &outbox) }
     }
@@ -292,7 +306,7 @@ struct BotLine: ProtocolCore, Sendable {
         case .discarded(let mark):
             marks -= 1
             give(.markDiscarded(mark), at: now, into: &outbox)
-        case .cleared: noteCleared(at: now, into: &outbox)
+        case .cleared(let played): noteCleared(played: played, at: now, into: &outbox)
         case .interrupted:
             interrupted.begin(at: now)
             clears.append(Clear(marks: backlog.removeAll()))
@@ -328,7 +342,7 @@ struct BotLine: ProtocolCore, Sendable {
 
     /// Reads no more while too much waits.
     private mutating func regulate(into outbox: inout [Output]) {
-        let limit = isPaused ? WireLimits.backlogBytes / 2 : WireLimits.backlogBytes
+        let limit = isPaused ? wire.backlogBytes / 2 : wire.backlogBytes
         let isFull = backlog.cost >= limit || clears.count >= Self.mostClears
         guard isFull != isPaused else { return }
         isPaused = isFull
@@ -336,6 +350,17 @@ struct BotLine: ProtocolCore, Sendable {
     }
 
     // MARK: - The end
+
+    private var isOpen: Bool {
+        guard case .open = phase else { return false }
+        return true
+    }
+
+    /// The bot has not taken part, so there is nothing to be heard.
+    private mutating func finish(_ failure: String, into outbox: inout [Output]) {
+        phase = .over
+        outbox.append(.over(failure: failure))
+    }
 
     private mutating func drain(_ failure: String?, at now: Instant) {
         switch phase {

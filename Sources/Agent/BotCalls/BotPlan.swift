@@ -14,7 +14,7 @@ public struct BotPlan: Sendable, Equatable {
     public var parameters: [String: String] = [:]
     /// The account that the bot receives, and that its requests must name.
     public var account = BotPlan.usualAccount
-    /// Signs what the bot's server is asked, or is the bearer token of an offer; nil signs nothing.
+    /// Signs what the bot's server is asked, or is the bearer token of an offer or of a realtime session; nil signs nothing.
     public var token: Secret?
     /// Hosts other than that of ``address`` that the bot's server may name: names, addresses, and `*.example.org`.
     public var allowedHosts: [String] = []
@@ -147,6 +147,8 @@ public enum BotProtocol: Sendable, Equatable {
     case jambonz(JambonzWire.Rate)
     /// The format of the sound and of control messages, both ways.
     case asterisk(AsteriskWire.Format, AsteriskWire.Control)
+    /// The session.
+    case realtime(RealtimeWire.Settings)
     /// The rate of the caller's sound.
     case audioSocket(AudioSocketWire.Rate)
     /// A WebRTC leg that is offered by HTTP.
@@ -164,6 +166,7 @@ public enum BotProtocol: Sendable, Equatable {
         case .vonage(let rate): VonageWire(rate: rate)
         case .jambonz(let rate): JambonzWire(rate: rate)
         case .asterisk(let format, let control): AsteriskWire(format: format, control: control)
+        case .realtime(let settings): RealtimeWire(settings)
         case .audioSocket(let rate): AudioSocketWire(rate: rate)
         case .leg: LegWire()
         }
@@ -173,7 +176,7 @@ public enum BotProtocol: Sendable, Equatable {
     var dialect: CallMarkup.Dialect {
         switch self {
         case .plivo: .plivo
-        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg: .twilio
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .realtime, .audioSocket, .leg: .twilio
         }
     }
 
@@ -181,7 +184,7 @@ public enum BotProtocol: Sendable, Equatable {
     public var leg: LegKind? {
         switch self {
         case .leg(let kind): kind
-        case .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .audioSocket: nil
+        case .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .realtime, .audioSocket: nil
         }
     }
 
@@ -189,7 +192,7 @@ public enum BotProtocol: Sendable, Equatable {
     public var schemes: Set<WebAddress.Scheme> {
         switch self {
         case .twilio, .telnyx, .plivo: WebAddress.Scheme.sockets.union(WebAddress.Scheme.requests)
-        case .exotel, .vonage, .jambonz, .asterisk: WebAddress.Scheme.sockets
+        case .exotel, .vonage, .jambonz, .asterisk, .realtime: WebAddress.Scheme.sockets
         case .audioSocket: [.tcp]
         case .leg: WebAddress.Scheme.requests
         }

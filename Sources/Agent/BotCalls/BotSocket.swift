@@ -31,8 +31,10 @@ final class WebBotSocket: BotSocket {
     private var isOpen = false
 
     /// Connects. Events come on the loop, also that it could not be connected.
+    ///
+    /// - Parameter headers: Those of the request that opens it; they may hold secrets.
     init(
-        _ endpoint: HTTPEndpoint, at address: SocketAddress, subprotocols: [String], signature: String?,
+        _ endpoint: HTTPEndpoint, at address: SocketAddress, subprotocols: [String], headers: [(String, String)],
         trace: String? = nil,
         trust: TLSTrust, on loop: any EventLoop,
         _ tell: @escaping (BotSocketEvent) -> Void
@@ -57,8 +59,7 @@ final class WebBotSocket: BotSocket {
             }
         }
         self.socket = socket
-        var headers: HTTPHeaders = [:]
-        if let signature { headers.add(name: "X-Twilio-Signature", value: signature) }
+        var headers = HTTPHeaders(headers)
         if let trace { headers.add(name: "traceparent", value: trace) }
         let destination = WebSocket.Destination(
             endpoint, headers: headers, subprotocols: subprotocols, trust: trust, openingTime: nil, address: address)

@@ -16,7 +16,7 @@ enum BotConfiguration {
         let url = ConfigKey<WebAddress>.parsed(
             "url", "URL", in: "ws://, wss://, http://, https://, tcp://",
             "the bot's WebSocket, or the webhook that is asked for it; with `wire: audiosocket` `tcp://HOST:PORT`; with `smallwebrtc` "
-                + "and `realtime` where a WebRTC leg is offered by POST",
+                + "and `realtime` where a WebRTC leg is offered by POST, with `realtime` also the WebSocket of sessions",
             show: \.text
         ) { text throws(ConfigValueFault) in
             guard let address = WebAddress(text, Set(WebAddress.Scheme.allCases)) else {
@@ -30,11 +30,12 @@ enum BotConfiguration {
         let rate = ConfigKey.integer(
             "rate_hz", in: 8_000...48_000, unit: "Hz",
             "of the sound: 16000 with `plivo`, 16000 or 24000 with `exotel` and `vonage`, these or 48000 with `audiosocket`, `jambonz` and "
-                + "`asterisk`"
-        ).unset("8000, with `vonage` 16000")
+                + "`asterisk`, 24000 with `realtime`"
+        ).unset("8000, with `vonage` 16000, with linear sound of `realtime` 24000")
         let encoding = ConfigKey.choice(
             "encoding", of: PortFormat.Encoding.self,
-            "what a sample is: `alaw` with `telnyx` and `asterisk`, `linear` with `plivo` and `asterisk`"
+            "what a sample is: `alaw` with `telnyx` and `asterisk`, `linear` with `plivo` and `asterisk`, `mulaw` or `alaw` with `realtime` "
+                + "over a WebSocket"
         ).unset("what the wire usually has")
         let control = ConfigKey.choice(
             "control_messages", of: AsteriskWire.Control.self,
@@ -59,7 +60,7 @@ enum BotConfiguration {
         let session = ConfigKey<String>.parsed(
             "session", "text",
             "with `realtime`: the session's configuration, a JSON object of up to \(OfferForm.sessionBytes) bytes; without it the "
-                + "description alone is sent",
+                + "description alone is sent, or over a WebSocket the formats of sound",
             show: \.self
         ) { text throws(ConfigValueFault) in
             guard OfferForm.isSession(text) else {
@@ -67,6 +68,17 @@ enum BotConfiguration {
             }
             return text
         }.unset("none")
+        let realtimeVersion = ConfigKey.choice(
+            "realtime_version", of: RealtimeWire.Version.self,
+            "with `realtime` over a WebSocket: the form of the session's configuration; `beta` also sends the header `OpenAI-Beta`"
+        ).unset("ga")
+        let speaksFirst = ConfigKey.bool(
+            "speaks_first", "with `realtime` over a WebSocket: the bot is asked to greet the caller"
+        ).unset("false: the caller speaks first")
+        let hangUpFunction = ConfigKey.string(
+            "hang_up_function",
+            "with `realtime` over a WebSocket: the function among the session's `tools` by which the bot ends the call"
+        ).unset("none")
         let account = ConfigKey<String>.parsed(
             "account", "text", "the account's name, which the bot receives and its requests must have", show: \.self,
             BotConfiguration.name
@@ -165,9 +177,10 @@ enum BotConfiguration {
         let before = problems.count
         let url = section.value(\.url, &problems)
         let wire = section.value(\.wire, &problems)
-        let spoken = format(wire, section, &problems)
+        let spoken = format(wire, at: url, section, &problems)
         if let url, let spoken, !spoken.schemes.contains(url.scheme) {
-            let schemes = spoken.schemes.map { "\($0.rawValue)://" }.sorted().joined(separator: ", ")
+            let all = wire == .realtime ? spoken.schemes.union(WebAddress.Scheme.sockets) : spoken.schemes
+            let schemes = all.map { "\($0.rawValue)://" }.sorted().joined(separator: ", ")
             problems.append(
                 section.problem(
                     \.url, "must begin with one of \(schemes) with wire: \(wire.rawValue), not \(url.scheme)://"))
@@ -176,9 +189,12 @@ enum BotConfiguration {
         if parameters.count > WireLimits.parameters {
             problems.append(section.problem(\.parameters, "has more than \(WireLimits.parameters) entries"))
         }
-        if spoken?.leg != nil { rejectOfServices(in: section, wire, &problems) }
+        if spoken?.leg != nil || wire == .realtime { rejectOfServices(in: section, wire, spoken, &problems) }
         let account = section.value(\.account, &problems)
         let token = section.value(\.authToken, &problems)
+        if let url, case .realtime? = spoken, token != nil, !url.scheme.isSecure, !isOwn(url.host) {
+            problems.append(section.warning(\.url, "the key crosses the network in plain text; use wss://"))
+        }
         let allowedHosts = section.value(\.allowedHosts, &problems) ?? []
         let bargeIn = section.value(\.bargeIn, &problems)
         let answerTimeout = section.value(\.answerTimeout, &problems)
@@ -279,26 +295,37 @@ enum BotConfiguration {
         return calls
     }
 
-    /// A leg has no requests and no choice of formats.
+    /// Whether a host is this machine.
+    private static func isOwn(_ host: String) -> Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
+    /// A leg, and a realtime session, have no requests, and a leg has no choice of formats.
     private static func rejectOfServices(
-        in section: KeyedSection<Keys>, _ wire: Wire, _ problems: inout [ConfigProblem]
+        in section: KeyedSection<Keys>, _ wire: Wire, _ spoken: BotProtocol?, _ problems: inout [ConfigProblem]
     ) {
         let reason = "does not belong to wire: \(wire.rawValue); remove it"
         section.rejectIdle(\.requests, reason, &problems)
         section.rejectIdle(\.transferBy, reason, &problems)
-        section.rejectIdle(\.rate, reason, &problems)
-        section.rejectIdle(\.encoding, reason, &problems)
+        if spoken?.leg != nil {
+            section.rejectIdle(\.rate, reason, &problems)
+            section.rejectIdle(\.encoding, reason, &problems)
+        }
         if wire == .realtime { section.rejectIdle(\.parameters, reason, &problems) }
     }
 
     /// The wire with its format.
     private static func format(
-        _ wire: Wire, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
+        _ wire: Wire, at url: WebAddress?, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
     ) -> BotProtocol? {
         let session = section.value(\.session, &problems)
         if wire != .realtime { section.rejectIdle(\.session, "belongs to wire: realtime; remove it", &problems) }
         let control = section.value(\.control, &problems) ?? .plain
         if wire != .asterisk { section.rejectIdle(\.control, "belongs to wire: asterisk; remove it", &problems) }
+        let isSession = wire == .realtime && url.map { WebAddress.Scheme.sockets.contains($0.scheme) } == true
+        if isSession { return realtime(session, section, &problems) }
+        let reason = "belongs to wire: realtime with a URL of ws:// or wss://; remove it"
+        section.rejectIdle(\.realtimeVersion, reason, &problems)
+        section.rejectIdle(\.speaksFirst, reason, &problems)
+        section.rejectIdle(\.hangUpFunction, reason, &problems)
         switch wire {
         case .smallwebrtc: return .leg(.smallWebRTC)
         case .realtime: return .leg(.realtime(session: session))
@@ -336,6 +363,33 @@ enum BotConfiguration {
                 section.has(\.rate) ? section.problem(\.rate, message) : section.problem(\.encoding, message))
         }
         return found
+    }
+
+    /// A realtime session over a WebSocket.
+    private static func realtime(
+        _ session: String?, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
+    ) -> BotProtocol? {
+        var settings = RealtimeWire.Settings(session: session)
+        if let session, !RealtimeWire.isSession(session) {
+            problems.append(
+                section.problem(\.session, "has more than \(WireLimits.nesting - 1) levels of objects and lists"))
+        }
+        settings.version = section.value(\.realtimeVersion, &problems) ?? .ga
+        settings.speaksFirst = section.value(\.speaksFirst, &problems) ?? false
+        settings.hangUpFunction = section.value(\.hangUpFunction, &problems)
+        let encoding = section.value(\.encoding, &problems) ?? .linear
+        let rate = section.value(\.rate, &problems) ?? (encoding == .linear ? 24_000 : 8_000)
+        switch (encoding, rate) {
+        case (.linear, 24_000): settings.format = .pcm
+        case (.muLaw, 8_000): settings.format = .pcmu
+        case (.aLaw, 8_000): settings.format = .pcma
+        case (.linear, _), (.muLaw, _), (.aLaw, _):
+            let message = "there is no \(encoding.rawValue) sound at \(rate) Hz with wire: realtime"
+            problems.append(
+                section.has(\.rate) ? section.problem(\.rate, message) : section.problem(\.encoding, message))
+            return nil
+        }
+        return .realtime(settings)
     }
 
     private static func asteriskFormat(_ encoding: PortFormat.Encoding, _ rate: Int) -> AsteriskWire.Format? {

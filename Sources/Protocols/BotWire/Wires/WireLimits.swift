@@ -29,6 +29,11 @@ public enum WireLimits {
     /// Bytes of a bot's sound that wait for the 0.68 s of ``AudioPort`` to have room: 4.4 minutes of µ-law, or 65 s at 16 kHz.
     /// With that many no more is read, until half of them are played. The message that reaches the bound is kept as a whole.
     public static let backlogBytes = 1 << 21
+    /// The same with ``RealtimeWire``, whose server sends a whole response at once, and says on the same connection that the caller speaks:
+    /// 218 s at 24 kHz, which is more than the 4,096 tokens of a response, of 50 ms each.
+    public static let realtimeBacklogBytes = 10 << 20
+    /// Items of a conversation whose sound is remembered until it is cleared. Of more, the oldest count as played.
+    public static let realtimeItems = 64
     /// Bytes that may wait for a bot to read them. With more, the caller's sound is dropped and counted.
     public static let outboundBytes = 1 << 16
     /// Bytes that may wait in all. With more, because the bot does not read the answers to its requests either, the
