@@ -55,7 +55,7 @@ struct CallTimelineTests {
     }
 
     @Test(
-        "A call of an hour has rows of 16 s, with nothing lost of its counts, and less than 15 kB even if no two rows are equal"
+        "A call of an hour has rows of 16 s, with nothing lost of its counts, and less than 20 kB even if no two rows are equal"
     )
     func thins() throws {
         var timeline = CallTimeline(begins: 0)
@@ -63,14 +63,26 @@ struct CallTimelineTests {
         for second in 1...3_600 {
             for column in CallTimeline.Column.allCases {
                 counters[column] =
-                    column == .sentLevel || column == .receivedLevel
-                    ? second % 100 : (counters[column] ?? 0) + 1 + second * second % 97
+                    column.isGauge ? second % 100 : (counters[column] ?? 0) + 1 + second * second % 97
             }
             if timeline.isDue(at: second) { timeline.note(counters, at: second) }
         }
         #expect(timeline.step == 16 && timeline.count == 225)
         #expect(timeline[.received].reduce(0, +) == counters[.received])
-        #expect(try JSONEncoder().encode(timeline).count < 15_000)
+        #expect(try JSONEncoder().encode(timeline).count < 20_000)
+    }
+
+    @Test("Delay, jitter and levels are values of their row, of which the largest is left when rows become one")
+    func gauges() {
+        var timeline = CallTimeline(begins: 0)
+        for second in 1...300 where timeline.isDue(at: second) {
+            let delay = second % 2 == 0 ? 40 : 90
+            timeline.note([.delay: delay, .silent: 20 * second, .sentLevel: second % 100], at: second)
+        }
+        #expect(timeline.step == 2)
+        #expect(timeline[.delay].prefix(119) == [Int](repeating: 90, count: 119)[...] && timeline[.delay].last == 40)
+        #expect(timeline[.silent].prefix(119).allSatisfy { $0 == 40 })
+        #expect(timeline[.silent].reduce(0, +) == 20 * 300 && timeline[.sentLevel].prefix(2) == [2, 4])
     }
 
     @Test("What was counted while the counters could not be had is spread over that time")

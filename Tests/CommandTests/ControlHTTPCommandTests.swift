@@ -196,7 +196,7 @@ struct ControlHTTPCommandTests {
         #expect(allowed.status == 204, "\(allowed)")
         for field in [
             "Access-Control-Allow-Origin: \(desk)", "Access-Control-Allow-Methods: GET, HEAD, POST",
-            "Access-Control-Allow-Headers: Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Allow-Headers: Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, If-Range",
             "Access-Control-Max-Age: 600", "Vary: Origin",
         ] { #expect(allowed.fields.contains(field), "\(field)") }
         let long = String(repeating: "x", count: 9_000)

@@ -80,6 +80,92 @@ struct ControlHTTPTests {
         #expect(problem("POST", "/v1/history")?.fault.code == .methodNotAllowed)
     }
 
+    private func recording(_ method: String, _ target: String, range: String? = nil) throws(ControlProblem)
+        -> ControlRecordingQuery?
+    {
+        var request = ControlHTTPRequest(method, target)
+        request.range = range
+        let operation = try ControlOperation(request)
+        guard case .recording(let query) = operation.work else { return nil }
+        return query
+    }
+
+    @Test("A recording is named by its record and its number, and no path can be given")
+    func recordings() throws {
+        let first = try #require(try recording("GET", "/v1/history/a3F0-1_/recording"))
+        #expect(first.record == "a3F0-1_" && first.number == 1 && first.account == nil)
+        let third = try #require(try recording("GET", "/v1/history/a/recording?number=3&account=desk"))
+        #expect(third.number == 3 && third.account == "desk")
+        for query in ["number=0", "number=17", "number=-1", "number=x", "file=/etc/passwd", "path=a"] {
+            #expect(problem("GET", "/v1/history/a/recording?\(query)")?.fault.code == .wrongValue, "\(query)")
+        }
+        for path in [
+            "a/recording/", "a/recording/b.wav", "../recording", "..%2F..%2Fetc/recording", "a%2Fb/recording",
+            "/recording",
+            "a/recording/../../b", "a.wav/recording",
+        ] {
+            #expect(problem("GET", "/v1/history/\(path)")?.fault.code == .notFound, "\(path)")
+        }
+        #expect(
+            problem("POST", "/v1/history/a/recording")?.answer.fields.first { $0.name == "Allow" }?.value == "GET, HEAD"
+        )
+        #expect(problem("GET", "/v1/history/a/recording?token=x")?.fault.code == .tokenInURL)
+    }
+
+    @Test("A range selects bytes as RFC 9110 says; what is none, and several ranges, select the whole file")
+    func ranges() {
+        let expected: [(String?, ByteSelection)] = [
+            (nil, .whole), ("bytes=0-0", .part(0..<1)), ("bytes=0-", .part(0..<1_000)), ("BYTES=1-99", .part(1..<100)),
+            ("bytes=999-", .part(999..<1_000)), ("bytes=0-999", .part(0..<1_000)),
+            ("bytes=500-9999", .part(500..<1_000)),
+            ("bytes=0-99999999999999999999999", .part(0..<1_000)), ("bytes=-1", .part(999..<1_000)),
+            ("bytes=-1000", .part(0..<1_000)), ("bytes=-99999999999999999999999", .part(0..<1_000)),
+            ("bytes=1000-", .unsatisfiable), ("bytes=1000-1001", .unsatisfiable), ("bytes=-0", .unsatisfiable),
+            ("bytes=99999999999999999999999-", .unsatisfiable),
+            ("bytes=2-1", .whole), ("bytes=-", .whole), ("bytes=", .whole), ("bytes=1", .whole), ("bytes=a-b", .whole),
+            ("bytes=1-2,4-5", .whole), ("bytes=--1", .whole), ("bytes=+1-2", .whole), ("lines=1-2", .whole),
+            ("", .whole),
+            ("bytes=1-2-3", .whole), ("bytes=٣-٤", .whole), ("bytes =0-1", .whole),
+        ]
+        for (field, selection) in expected {
+            #expect(ByteSelection(field, of: 1_000) == selection, "\(field ?? "none")")
+        }
+        #expect(
+            ByteSelection("bytes=0-", of: 0) == .unsatisfiable && ByteSelection("bytes=-5", of: 0) == .unsatisfiable)
+        #expect(ByteSelection(nil, of: 0) == .whole)
+    }
+
+    @Test("The answer with a part says which it is; ranges are for GET, and not of another version of the file")
+    func heads() throws {
+        func head(_ method: String, _ range: String?, if tag: String? = nil) throws -> (ControlHTTPAnswer, Range<Int>?)
+        {
+            var request = ControlHTTPRequest(method, "/v1/history/a/recording")
+            (request.range, request.ifRange) = (range, tag)
+            guard case .recording(let query) = try ControlOperation(request).work else {
+                return (.init(status: 0, body: []), nil)
+            }
+            let (answer, body) = query.head(of: 1_000, entityTag: "\"v1\"", contentType: "audio/wav")
+            return (answer, body)
+        }
+        func field(_ name: String, of answer: ControlHTTPAnswer) -> String? {
+            answer.fields.first { $0.name == name }?.value
+        }
+        let (part, bytes) = try head("GET", "bytes=10-19")
+        #expect(part.status == 206 && bytes == 10..<20 && part.contentType == "audio/wav")
+        #expect(field("Content-Range", of: part) == "bytes 10-19/1000" && field("Accept-Ranges", of: part) == "bytes")
+        let (whole, all) = try head("GET", nil)
+        #expect(whole.status == 200 && all == 0..<1_000 && field("ETag", of: whole) == "\"v1\"")
+        #expect(field("Content-Range", of: whole) == nil)
+        #expect(try head("HEAD", "bytes=10-19").0.status == 200)
+        #expect(try head("GET", "bytes=10-19", if: "\"v1\"").0.status == 206)
+        for tag in ["\"v2\"", "W/\"v1\"", "Sun, 29 Nov 2026 12:00:00 GMT"] {
+            #expect(try head("GET", "bytes=10-19", if: tag).0.status == 200, "\(tag)")
+        }
+        let (none, nothing) = try head("GET", "bytes=1000-")
+        #expect(none.status == 416 && nothing == nil && field("Content-Range", of: none) == "bytes */1000")
+        #expect(none.contentType == ControlProblem.contentType)
+    }
+
     @Test("Records are in the order of their ends, and those of one moment in that of their names")
     func positions() {
         let positions: [ControlHistoryQuery.Position] = [
@@ -232,6 +318,8 @@ struct ControlDescriptionTests {
         (record.answeredAfter, record.establishedAfter, record.mediaAfter) = (1, 2, 3)
         (record.cause, record.error, record.hangUpCause, record.remark) = ("c", "e", "h", "r")
         (record.transferredBy, record.transferredTo, record.decidedBy, record.media) = ("t", "t", "d", [:])
+        let recording = ControlRecording(number: 1, file: "/a.wav", began: 1)
+        (record.timeline, record.moments, record.recordings) = ([:], [], [recording])
         let finding = ControlFinding(code: "c", side: "s", whose: "w", text: "t", because: "b", advice: "a")
         func expect(_ value: some Encodable, is name: String, and more: Set<String> = []) throws {
             let written = try JSONDecoder().decode(JSONValue.self, from: Data(ControlCoding.line(value)))
@@ -242,6 +330,7 @@ struct ControlDescriptionTests {
         try expect(media, is: "Media")
         try expect(record, is: "Record")
         try expect(finding, is: "Finding")
+        try expect(recording, is: "Recording")
         try expect(account, is: "Account")
         try expect(try #require(status.sound), is: "Sound")
         try expect(try #require(status.card), is: "Card")

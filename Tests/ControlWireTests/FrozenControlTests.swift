@@ -45,6 +45,9 @@ struct FrozenControlTests {
             .init(code: "jitter", side: "path_here", whose: "why", text: "what", because: "why", advice: "what")
         ]
         record.media = ["received": 1]
+        record.timeline = ["rows": 1]
+        record.moments = [["at": 1, "kind": "direction", "text": "inactive"]]
+        record.recordings = [ControlRecording(number: 1, file: "/b.wav", began: 1)]
         return record
     }
 
@@ -107,7 +110,7 @@ struct FrozenControlTests {
         .malformed, .tooLong, .unknownRequest, .wrongValue, .noSuchCall, .severalCalls, .wrongState, .noSoundCard,
         .notConnected, .tooMany, .failed, .fileUnusable, .notConfigured, .noSuchAccount, .severalAccounts,
         .notFound, .methodNotAllowed, .unauthorized, .tokenInURL, .foreignHost, .foreignOrigin, .unsupportedMediaType,
-        .idempotencyMismatch, .idempotencyBusy,
+        .idempotencyMismatch, .idempotencyBusy, .noSuchRecording, .rangeNotSatisfiable,
     ]
 
     private static var status: ControlStatus {

@@ -47,7 +47,7 @@ struct CallArchive {
         let media = report.map { MediaFacts($0, source: source, at: waiting.end) }
         journal.end(
             key, waiting.record, turns: waiting.turns, media: media, timeline: observation.timeline,
-            moments: observation.moments.kept, decidedBy: decidedBy, done: done)
+            moments: observation.moments.kept, recordings: observation.recordings, decidedBy: decidedBy, done: done)
         return true
     }
 
@@ -65,6 +65,7 @@ struct CallArchive {
         record.duration = record.establishedAfter.map { max(0, age - $0) } ?? 0
         record.media = report.map { MediaFacts($0, source: session.audio.source.word, at: MonotonicClock.now) }
         (record.timeline, record.moments) = (observation.timeline, observation.moments.kept)
+        record.recordings = observation.recordings
         record.decidedBy = call.decidedBy
         return record
     }

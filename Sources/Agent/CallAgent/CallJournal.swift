@@ -77,7 +77,8 @@ public final class CallJournal: Sendable {
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be, or the disk takes too long.
     func end(
         _ key: String, _ record: CallRecord, turns: TurnSummary? = nil, media: MediaFacts? = nil,
-        timeline: CallTimeline? = nil, moments: [CallMoment] = [], decidedBy: String? = nil,
+        timeline: CallTimeline? = nil, moments: [CallMoment] = [], recordings: [KeptCall.Recording] = [],
+        decidedBy: String? = nil,
         done: @escaping @Sendable () -> Void
     ) {
         var entry = KeptCall(
@@ -99,6 +100,7 @@ public final class CallJournal: Sendable {
         entry.media = media
         entry.timeline = timeline
         entry.moments = moments.isEmpty ? nil : moments
+        entry.recordings = recordings.isEmpty ? nil : recordings
         entry.decidedBy = decidedBy
         let ending = FirstOf(done)
         guard case .enqueued = queue.yield(.write(entry, done: { ending.happen() })) else {
@@ -186,6 +188,7 @@ public final class CallJournal: Sendable {
                 guard var call = KeptCall(line: line) else { return nil }
                 call.timeline = nil
                 call.moments = nil
+                call.recordings = nil
                 return call
             }
             if kept.contains(where: { $0.application != application }) {
@@ -305,8 +308,27 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var timeline: CallTimeline?
     /// What happened in it, and when; nil if nothing was noted.
     public var moments: [CallMoment]?
+    /// Its recordings, in their order, ``mostRecordings`` at most; nil if there were none.
+    public var recordings: [Recording]?
     /// The rule of the answer table, or the key, that decided about a call that came in; nil if none did.
     public var decidedBy: String?
+
+    /// Recordings that a record names at most: the first ones.
+    public static let mostRecordings = 16
+
+    /// A recording of the call, by `behaviour.record_folder` or by request.
+    public struct Recording: Codable, Hashable, Sendable {
+        /// The file, as a path from the root.
+        public var file: String
+        /// When it began, in milliseconds since 1970.
+        public var began: Int64
+
+        /// Names a recording.
+        public init(file: String, began: Int64) {
+            self.file = file
+            self.began = began
+        }
+    }
 
     /// How the caller and a program took turns.
     public struct Turns: Codable, Hashable, Sendable {
@@ -342,7 +364,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
 
     private enum CodingKeys: String, CodingKey {
         case call, application, began, ended, invite, direction, peer, reason, cause, error, turns, media, timeline,
-            moments
+            moments, recordings
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
         case establishedAfter = "established_ms"

@@ -3,6 +3,7 @@ internal import CallDiagnosis
 internal import CallMedia
 internal import CallParticipation
 internal import Core
+internal import Files
 internal import Realtime
 internal import SDP
 
@@ -12,6 +13,8 @@ struct CallObservation {
     let began = MonotonicClock.wallTime.unixMilliseconds
     private(set) var moments = CallMoments()
     private(set) var timeline: CallTimeline?
+    /// The first ``KeptCall/mostRecordings`` recordings of the call.
+    private(set) var recordings: [KeptCall.Recording] = []
     /// When the timeline begins.
     private var start = Instant.zero
 
@@ -48,10 +51,28 @@ struct CallObservation {
         case .answered: add(.answered)
         case .established: add(.established)
         case .flowing: add(.flowing)
-        case .identified, .incoming, .playbackEnded, .recording, .attached, .detached, .digit, .speech, .interrupted,
+        case .recording(let path): addRecording(path)
+        case .identified, .incoming, .playbackEnded, .attached, .detached, .digit, .speech, .interrupted,
             .responded, .transferRequested, .transferProgress:
             break
         }
+    }
+
+    private mutating func addRecording(_ path: String) {
+        guard recordings.count < KeptCall.mostRecordings else { return }
+        let time = MonotonicClock.wallTime.unixMilliseconds
+        recordings.append(KeptCall.Recording(file: RegularFile.absolute(path), began: time))
+    }
+
+    /// Notes that a recording has ended.
+    ///
+    /// - Parameters:
+    ///   - path: The file that was asked for.
+    ///   - file: The file that it is, which has another name if it failed, or if its own was taken.
+    mutating func recordingEnded(_ path: String, as file: String) {
+        let wanted = RegularFile.absolute(path)
+        guard let index = recordings.lastIndex(where: { $0.file == wanted }) else { return }
+        recordings[index].file = RegularFile.absolute(file)
     }
 
     /// Notes a decision of the call.

@@ -52,6 +52,12 @@ struct CallTable {
     /// Whether a call has come that is to take this one's place.
     private func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.session.replaces == id } }
 
+    /// Notes for the record of a call which file a recording has become, unless the call has ended.
+    mutating func noteRecordingEnd(in media: MediaCallID, _ path: String, as file: String) {
+        guard let call = id(of: media) else { return }
+        calls[call]?.observation.recordingEnded(path, as: file)
+    }
+
     /// The call that an invite replaces, so that it is answered without a decision of the user. One invite at most replaces a call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = invite.transfer?.replaces, let id = id(of: replaces), self[id]?.session.isAccepted == true,

@@ -128,6 +128,7 @@ extension Device {
         // The end of a recording may come after that of its call.
         if case .recordingEnded(_, let end) = event {
             let isWhole = end.failure == nil
+            calls.noteRecordingEnd(in: name, end.requestedPath, as: end.path)
             if let (id, reason) = calls.recordingEnded(in: name, end.requestedPath, isWhole: isWhole) {
                 publish(.recordingEnded(id, end, reason))
             }

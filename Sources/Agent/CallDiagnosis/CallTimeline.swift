@@ -6,7 +6,7 @@ internal import Playout
 /// A row has what was added since the row before. There are 240 rows at most: when they are full, each two become one, so that a call of
 /// four minutes has rows of a second, one of an hour rows of 16 s, and one of a day rows of 512 s. In JSON each column is a text of
 /// counts and how often they repeat, such as `50*12,0*5,49`; columns of zeros are left out. Worst case, when no two rows are equal, it has
-/// some 15 kB; a quiet call of a minute has some 400 bytes.
+/// less than 20 kB; a quiet call of a minute has some 600 bytes.
 public struct CallTimeline: Codable, Hashable, Sendable {
     /// Rows at most.
     public static let mostRows = 240
@@ -39,9 +39,28 @@ public struct CallTimeline: Codable, Hashable, Sendable {
         case sentLevel = "sent_level"
         /// The same of what was received.
         case receivedLevel = "received_level"
+        /// Milliseconds of silence and comfort noise that were played out.
+        case silent = "silent_ms"
+        /// Milliseconds that the jitter buffer took out to lower its delay.
+        case accelerated = "accelerated_ms"
+        /// Milliseconds that the jitter buffer put in to raise its delay.
+        case decelerated = "decelerated_ms"
+        /// Milliseconds of jitter of the arrivals, as RTCP reports it.
+        case jitter = "jitter_ms"
+        /// Milliseconds of delay of the jitter buffer.
+        case delay = "delay_ms"
+        /// Milliseconds of delay that the jitter buffer aims at.
+        case targetDelay = "target_delay_ms"
 
-        /// Levels, of which the largest counts, and no sum.
-        fileprivate var isLevel: Bool { self == .sentLevel || self == .receivedLevel }
+        /// Whether it is a value at a row's end, of which the largest counts, and no sum.
+        var isGauge: Bool {
+            switch self {
+            case .sentLevel, .receivedLevel, .jitter, .delay, .targetDelay: true
+            case .received, .reports, .lost, .unplayed, .reordered, .dropped, .sent, .remoteLost, .skipped, .concealed,
+                .cardGap, .silent, .accelerated, .decelerated:
+                false
+            }
+        }
         fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
@@ -76,7 +95,7 @@ public struct CallTimeline: Codable, Hashable, Sendable {
     /// Takes the counters of a number of seconds after the beginning.
     package mutating func note(_ report: MediaReport, at second: Int) { note(Self.counters(report), at: second) }
 
-    /// Takes a value for each column: sums since the beginning, and the levels of the row. What was added in several rows, because
+    /// Takes a value for each column: sums since the beginning, and the gauges at the row's end. What was added in several rows, because
     /// the counters could not be had meanwhile, is spread over them.
     package mutating func note(_ counters: [Column: Int], at second: Int) {
         while second / step >= Self.mostRows { thin() }
@@ -84,12 +103,12 @@ public struct CallTimeline: Codable, Hashable, Sendable {
         let added = Column.allCases.map { column in
             let (index, value) = (column.index, counters[column] ?? 0)
             defer { counted[index] = value }
-            return column.isLevel ? value : max(0, value - counted[index])
+            return column.isGauge ? value : max(0, value - counted[index])
         }
         for part in 0..<new {
             for column in Column.allCases {
                 let value = added[column.index]
-                let share = column.isLevel ? value : value * (part + 1) / new - value * part / new
+                let share = column.isGauge ? value : value * (part + 1) / new - value * part / new
                 append(Int32(clamping: share), to: column)
             }
             count += 1
@@ -104,7 +123,7 @@ public struct CallTimeline: Codable, Hashable, Sendable {
             columns[column.index] = stride(from: 0, to: values.count, by: 2).map { first in
                 guard first + 1 < values.count else { return values[first] }
                 let (one, two) = (values[first], values[first + 1])
-                return column.isLevel ? max(one, two) : Int32(clamping: Int(one) + Int(two))
+                return column.isGauge ? max(one, two) : Int32(clamping: Int(one) + Int(two))
             }
         }
         count = (count + 1) / 2
@@ -130,8 +149,14 @@ public struct CallTimeline: Codable, Hashable, Sendable {
             .concealed: playout.samplesConcealed / 48,
             .cardGap: report.sound.map { ($0.captureUnderrunSamples + $0.playOverrunSamples) / 48 } ?? 0,
             .sentLevel: level(report.sent), .receivedLevel: level(report.received),
+            .silent: playout.samplesSilent / 48, .accelerated: playout.samplesAccelerated / 48,
+            .decelerated: playout.samplesDecelerated / 48, .jitter: milliseconds(peer.jitterNanoseconds),
+            .delay: milliseconds(playout.playoutDelayNanoseconds),
+            .targetDelay: milliseconds(playout.targetDelayNanoseconds),
         ]
     }
+
+    private static func milliseconds(_ nanoseconds: Int64) -> Int { max(0, Int((nanoseconds + 500_000) / 1_000_000)) }
 
     private static func level(_ trace: SoundTrace) -> Int {
         min(100, max(0, Int((trace.recentPeakDBFS + 100).rounded())))

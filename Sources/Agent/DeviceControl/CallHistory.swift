@@ -6,6 +6,7 @@ internal import CallMedia
 internal import ControlWire
 internal import JSON
 internal import Playout
+internal import Realtime
 internal import Synchronization
 
 /// Reads the records of calls that ended, and by its name what would be in that of a call that runs.
@@ -37,27 +38,49 @@ struct CallHistory: Sendable {
 
     /// The answer to a request.
     func answer(_ query: ControlHistoryQuery) async throws(ControlFault) -> ControlReply {
-        if let name = query.record, let running = await running(name) { return running }
-        try Self.bound.enter()
-        defer { Self.bound.leave() }
-        let files = files
-        return try await Self.thread.run { () throws(ControlFault) in
-            if let name = query.record { return try Self.answer(name, in: files) }
-            return try Self.answer(query, in: files)
-        }
-    }
-
-    /// What would be in the record of a call that runs.
-    private func running(_ name: String) async -> ControlReply? {
-        for target in targets {
-            guard let call = await target.device.runningRecord(name),
-                let record = ControlRecord(whole: call, of: target.name)
-            else { continue }
+        if let name = query.record {
+            let (call, account) = try await kept(name)
+            guard let record = ControlRecord(whole: call, of: account) else { throw Self.noRecord(name) }
             var reply = ControlReply()
             reply.history = [record]
             return reply
         }
-        return nil
+        return try await read { files throws(ControlFault) in try Self.answer(query, in: files) }
+    }
+
+    /// The file of a recording that a record names.
+    ///
+    /// - Throws: ``ControlFault`` with `noSuchRecording` if there is none.
+    func recording(_ query: ControlRecordingQuery) async throws(ControlFault) -> RecordingFile {
+        let (call, _) = try await kept(query.record)
+        let recordings = call.recordings ?? []
+        guard query.number <= recordings.count else {
+            let count = recordings.isEmpty ? "no recording" : "\(recordings.count) recordings"
+            throw ControlFault(.noSuchRecording, "the record \(query.record) names \(count)")
+        }
+        let recording = recordings[query.number - 1]
+        let end = call.ended ?? MonotonicClock.wallTime.unixMilliseconds
+        return try await RecordingStreams.threads.run { () throws(ControlFault) in
+            try RecordingFile.open(recording, endOfCall: end)
+        }
+    }
+
+    /// The call of a record, and its account: one that runs has what its record would be now.
+    private func kept(_ name: String) async throws(ControlFault) -> (KeptCall, account: String?) {
+        for target in targets {
+            if let call = await target.device.runningRecord(name) { return (call, target.name) }
+        }
+        return try await read { files throws(ControlFault) in try Self.kept(name, in: files) }
+    }
+
+    /// Reads files on the thread of all requests.
+    private func read<Value: Sendable>(
+        _ work: @escaping @Sendable ([(account: String?, path: String)]) throws(ControlFault) -> Value
+    ) async throws(ControlFault) -> Value {
+        try Self.bound.enter()
+        defer { Self.bound.leave() }
+        let files = files
+        return try await Self.thread.run { () throws(ControlFault) in try work(files) }
     }
 
     /// The records of an account.
@@ -75,20 +98,21 @@ struct CallHistory: Sendable {
         }
     }
 
-    private static func answer(
+    private static func kept(
         _ name: String, in files: [(account: String?, path: String)]
-    ) throws(ControlFault) -> ControlReply {
+    ) throws(ControlFault) -> (KeptCall, account: String?) {
         for file in files {
             let source = try Source(path: file.path, account: file.account)
             guard let entry = source.index.entries.last(where: { $0.call == name }),
-                let call = source.index.record(of: entry),
-                let record = ControlRecord(whole: call, of: source.account)
+                let call = source.index.record(of: entry)
             else { continue }
-            var reply = ControlReply()
-            reply.history = [record]
-            return reply
+            return (call, source.account)
         }
-        throw ControlFault(.noSuchCall, "there is no record \(name)")
+        throw noRecord(name)
+    }
+
+    private static func noRecord(_ name: String) -> ControlFault {
+        ControlFault(.noSuchCall, "there is no record \(name)")
     }
 
     private static func answer(
@@ -157,10 +181,18 @@ extension ControlHistoryQuery.Position {
 }
 
 extension ControlRecord {
-    /// A record with the figures of its media.
+    /// A record with the figures of its media, with what happened in it, and with its recordings.
     fileprivate init?(whole call: KeptCall, of account: String?) {
         self.init(call, of: account)
         media = call.media.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
+        timeline = call.timeline.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
+        moments = call.moments.flatMap { $0.isEmpty ? nil : ControlCoding.value(of: ControlCoding.line($0)) }
+        let named = (call.recordings ?? []).prefix(ControlRecordingQuery.most).enumerated()
+        recordings = call.recordings.flatMap { recordings in
+            recordings.isEmpty
+                ? nil
+                : named.map { ControlRecording(number: $0.offset + 1, file: $0.element.file, began: $0.element.began) }
+        }
     }
 
     /// A record as clients receive it, without the figures of its media; nil if the call has not ended.

@@ -52,6 +52,15 @@ public struct OpenFile: ~Copyable, Sendable {
         }
     }
 
+    /// Reads from the file's byte `position` on, as much as the system has in one go. For one caller at a time: it moves the present
+    /// position.
+    ///
+    /// - Returns: Bytes read, at the front of `bytes`; 0 at the end of the file.
+    public func read(into bytes: inout [UInt8], atPosition position: Int) throws(SystemError) -> Int {
+        guard lseek(number, off_t(position), SEEK_SET) >= 0 else { throw SystemError.last }
+        return try read(into: &bytes)
+    }
+
     /// Reads to the end. Of 16 KB or less no copy stays behind in memory that was freed.
     ///
     /// - Returns: nil if there are more than `maximumBytes`.

@@ -165,8 +165,7 @@ public struct FileIdentity: Hashable, Sendable {
 
     /// The file that is open as `descriptor`; nil if it is not open.
     public init?(descriptor: Int32) {
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+        guard let status = status(ofDescriptor: descriptor) else { return nil }
         self.init(status)
     }
 
@@ -182,6 +181,12 @@ private func status(of path: String, followsLink: Bool) -> stat? {
     return unsafe (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 ? status : nil
 }
 
+/// What the system says of an open file; nil if it is not open.
+private func status(ofDescriptor descriptor: Int32) -> stat? {
+    var status = stat()
+    return unsafe fstat(descriptor, &status) == 0 ? status : nil
+}
+
 /// The size and age of a regular file.
 public struct FileMeasure: Hashable, Sendable {
     /// Bytes.
@@ -192,6 +197,16 @@ public struct FileMeasure: Hashable, Sendable {
     /// The regular file at `path` itself; nil for a link, for anything else, and for what may not be looked at.
     public init?(path: String) {
         guard let status = status(of: path, followsLink: false), status.st_mode & S_IFMT == S_IFREG else { return nil }
+        self.init(status)
+    }
+
+    /// The file that is open as `descriptor`; nil if it is not open.
+    public init?(descriptor: Int32) {
+        guard let status = status(ofDescriptor: descriptor) else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
         bytes = Int(status.st_size)
         modified = Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
     }

@@ -39,6 +39,10 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let failed = Code(rawValue: "failed")
         /// Over HTTP: there is no such path.
         public static let notFound = Code(rawValue: "not_found")
+        /// Over HTTP: the record names no such recording, or its file is gone.
+        public static let noSuchRecording = Code(rawValue: "no_such_recording")
+        /// Over HTTP: the range of bytes begins behind the end of the recording.
+        public static let rangeNotSatisfiable = Code(rawValue: "range_not_satisfiable")
         /// Over HTTP: the path does not have this method.
         public static let methodNotAllowed = Code(rawValue: "method_not_allowed")
         /// Over HTTP: the bearer token is missing or wrong.

@@ -151,9 +151,16 @@ public struct ControlRecord: Codable, Hashable, Sendable {
     public var findings: [ControlFinding]
     /// What its media counted, as docs/explain.md lists it; nil in lists, and if it had none.
     public var media: JSONValue?
+    /// What its media counted second by second, as docs/explain.md lists it; nil in lists, and if it had none.
+    public var timeline: JSONValue?
+    /// What happened in it, and when; nil in lists, and if nothing was noted.
+    public var moments: JSONValue?
+    /// Its recordings; nil in lists, and if it has none.
+    public var recordings: [ControlRecording]?
 
     enum CodingKeys: String, CodingKey {
-        case record, account, invite, peer, reason, cause, error, outcome, remark, findings, media
+        case record, account, invite, peer, reason, cause, error, outcome, remark, findings, media, timeline, moments,
+            recordings
         case isIncoming = "incoming"
         case began = "began_ms"
         case ended = "ended_ms"

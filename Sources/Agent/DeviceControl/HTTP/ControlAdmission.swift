@@ -40,8 +40,10 @@ struct ControlAdmission {
     private static func sharing(_ origins: [String]) -> OriginSharing {
         OriginSharing(
             origins, methods: ["GET", "HEAD", "POST"],
-            requestHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
-            answerHeaders: ["Allow", "Location", "Retry-After"])
+            requestHeaders: [
+                "Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Range", "If-Range",
+            ],
+            answerHeaders: ["Accept-Ranges", "Allow", "Content-Range", "ETag", "Location", "Retry-After"])
     }
 
     /// An answer that pages of the configured origins can read.

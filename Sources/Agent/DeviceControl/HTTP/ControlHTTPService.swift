@@ -79,6 +79,7 @@ final class ControlDesk {
     private let streams: EventStreams
     private let webhooks: WebhookOffice?
     private let loop: any EventLoop
+    private let recordings: RecordingStreams
     private var keys = IdempotencyTable()
 
     init(
@@ -91,19 +92,27 @@ final class ControlDesk {
         self.streams = streams
         self.webhooks = webhooks
         self.loop = loop
+        recordings = RecordingStreams(on: loop)
     }
 
-    /// Disconnects the clients of events.
-    func close() { streams.close() }
+    /// Disconnects the clients of events, and those that receive recordings.
+    func close() {
+        streams.close()
+        recordings.close()
+    }
 
     /// Clients of events that were disconnected because they did not read.
     var droppedClients: Int { streams.dropped }
+
+    /// Clients that receive recordings now.
+    var recordingClients: Int { recordings.count }
 
     /// Carries out a request, and answers it once.
     func carryOut(_ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
         switch operation.work {
         case .description: reply(HTTPAnswer(operation.answer(ControlReply(), events: state)))
         case .events(let subscription): stream(subscription, reply)
+        case .recording(let query): send(query, reply)
         case .request(let work):
             guard let key = operation.idempotencyKey else { return carryOut(work, of: operation, key: nil, reply) }
             switch keys.begin(key, fingerprint: request.fingerprint, at: MonotonicClock.now) {
@@ -152,6 +161,38 @@ final class ControlDesk {
         reply(answer)
     }
 
+    private func send(_ query: ControlRecordingQuery, _ reply: @escaping (HTTPAnswer) -> Void) {
+        let own = NIOLoopBound((self, reply), eventLoop: loop)
+        Task { [handler, loop] in
+            let found: Result<RecordingFile, ControlFault>
+            do throws(ControlFault) {
+                found = .success(try await handler.recording(query))
+            } catch {
+                found = .failure(error)
+            }
+            loop.execute { own.value.1(own.value.0.answer(query, with: found)) }
+        }
+    }
+
+    private func answer(_ query: ControlRecordingQuery, with found: Result<RecordingFile, ControlFault>) -> HTTPAnswer {
+        let file: RecordingFile
+        switch found {
+        case .success(let open): file = open
+        case .failure(let fault): return HTTPAnswer(ControlProblem(fault).answer)
+        }
+        guard recordings.count < RecordingStreams.limit else {
+            let fault = ControlFault(.tooMany, "\(RecordingStreams.limit) clients receive recordings, the limit")
+            return HTTPAnswer(ControlProblem(fault).answer)
+        }
+        let (head, body) = query.head(of: file.bytes, entityTag: file.entityTag, contentType: file.contentType)
+        var answer = HTTPAnswer(head)
+        guard let body else { return answer }
+        let own = NIOLoopBound(recordings, eventLoop: loop)
+        answer.streamBytes = body.count
+        answer.stream = { stream in own.value.add(stream, file, body) }
+        return answer
+    }
+
     private var state: ControlEventsState {
         let figures = webhooks?.figures ?? []
         return ControlEventsState(
@@ -172,6 +213,11 @@ extension ControlRequestHandler {
         }
     }
 
+    /// The file of a recording.
+    fileprivate func recording(_ query: ControlRecordingQuery) async throws(ControlFault) -> RecordingFile {
+        try await CallHistory(ControlTargets(await accounts.members, wanted: query.account)).recording(query)
+    }
+
     /// Why there is no such account; nil if there is.
     fileprivate func fault(ofAccount name: String?) async -> ControlFault? {
         do throws(ControlFault) {
@@ -190,6 +236,7 @@ extension ControlHTTPRequest {
             request.head.method.rawValue, request.head.uri, contentType: headers.first(name: "Content-Type"),
             idempotencyKey: headers.first(name: "Idempotency-Key"), lastEventID: headers.first(name: "Last-Event-ID"),
             body: request.body)
+        (range, ifRange) = (headers.first(name: "Range"), headers.first(name: "If-Range"))
     }
 }
 

@@ -3,7 +3,7 @@ internal import JSON
 /// The description of the HTTP interface in OpenAPI 3.1, made from ``ControlRoute/all``.
 public enum ControlDescription {
     /// The version of the interface, which grows with each addition.
-    static let version = "1.0"
+    static let version = "1.1"
 
     /// The description in JSON.
     public static let openAPI: [UInt8] = ControlCoding.line(document)
@@ -74,6 +74,18 @@ public enum ControlDescription {
                 "description": "The id of the last event that was received",
             ])
         }
+        if case .recording = route.work {
+            parameters += [
+                [
+                    "name": "Range", "in": "header", "schema": ["type": "string"],
+                    "description": "One range of bytes; what is none selects the whole file",
+                ],
+                [
+                    "name": "If-Range", "in": "header", "schema": ["type": "string"],
+                    "description": "The `ETag` of the file that the range is of",
+                ],
+            ]
+        }
         if route.method == .post {
             parameters.append([
                 "name": "Idempotency-Key", "in": "header",
@@ -141,6 +153,10 @@ extension ControlDescription {
         var responses: [String: JSONValue] = [:]
         let (status, content) = success(of: route.answer)
         responses[status] = .object(content)
+        if case .file = route.answer {
+            responses["206"] = .object(
+                file("The selected part", ["Content-Range": "Which part it is, and of how many bytes"]))
+        }
         for (status, kinds) in Dictionary(grouping: problems(of: route), by: \.status) {
             let list = kinds.map { "`\($0.code.rawValue)`: \($0.title)" }.joined(separator: "; ")
             let schema: JSONValue = [
@@ -163,7 +179,10 @@ extension ControlDescription {
             .notFound,
             .tooLong,
         ]
-        if case .request = route.work { codes += [.noSuchAccount, .failed] }
+        switch route.work {
+        case .request, .recording: codes += [.noSuchAccount, .failed]
+        case .events, .description: break
+        }
         if route.method == .post {
             codes += [.malformed, .unsupportedMediaType, .idempotencyBusy, .idempotencyMismatch]
         }
@@ -207,6 +226,7 @@ extension ControlDescription {
                     ["type": "object", "properties": .object(properties), "required": ["history"]], "A page of records")
             )
         case .record: return ("200", json(named("Record"), "The record"))
+        case .file: return ("200", file("The whole file"))
         case .placed:
             var response = json(named("Action"), "The call is being placed")
             response["headers"] = ["Location": ["schema": ["type": "string"], "description": "The call"]]
@@ -233,6 +253,18 @@ extension ControlDescription {
             )
         case .description: return ("200", json(["type": "object"], "The description"))
         }
+    }
+
+    /// The answer with a recording, or with a part of one.
+    private static func file(_ words: String, _ more: [String: String] = [:]) -> [String: JSONValue] {
+        let fields = ["Accept-Ranges": "`bytes`", "ETag": "The same as long as the file is the same"]
+        let headers = fields.merging(more) { own, _ in own }.mapValues { words -> JSONValue in
+            ["schema": ["type": "string"], "description": .string(words)]
+        }
+        return [
+            "description": .string(words), "headers": .object(headers),
+            "content": ["audio/wav": [:], "audio/ogg": [:]],
+        ]
     }
 
     /// The schemas of answers.
@@ -299,7 +331,15 @@ extension ControlDescription {
                 "error": text, "hung_up_because": text, "transferred_by": text, "transferred_to": text,
                 "decided_by": text, "outcome": text, "remark": text,
                 "findings": ["type": "array", "items": reference("Finding")], "media": ["type": "object"],
+                "timeline": ["type": "object"],
+                "moments": [
+                    "type": "array",
+                    "items": object(["at": integer, "kind": text, "text": text], required: ["at", "kind"]),
+                ],
+                "recordings": ["type": "array", "items": reference("Recording")],
             ], required: ["record", "peer", "incoming", "duration_ms", "reason", "ended_by", "outcome", "findings"]),
+        "Recording": object(
+            ["number": integer, "file": text, "began_ms": integer], required: ["number", "file", "began_ms"]),
         "Finding": object(
             ["code": text, "side": text, "whose": text, "text": text, "because": text, "try": text],
             required: ["code", "side", "whose", "text", "because", "try"]),

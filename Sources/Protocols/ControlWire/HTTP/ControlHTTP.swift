@@ -13,6 +13,10 @@ public struct ControlHTTPRequest: Hashable, Sendable {
     public var idempotencyKey: String?
     /// The field `Last-Event-ID`.
     public var lastEventID: String?
+    /// The field `Range`.
+    public var range: String?
+    /// The field `If-Range`.
+    public var ifRange: String?
     /// The content.
     public var body: [UInt8]
 
@@ -71,6 +75,8 @@ public struct ControlOperation: Sendable {
     public enum Work: Sendable {
         /// Carry out a request.
         case request(ControlRequest)
+        /// Send the sound of a recording.
+        case recording(ControlRecordingQuery)
         /// Send events from here on.
         case events(EventSubscription)
         /// Send ``ControlDescription/openAPI``.
@@ -96,6 +102,7 @@ public struct ControlOperation: Sendable {
         switch route.work {
         case .description: work = .description
         case .events: work = .events(try EventSubscription(query, lastEventID: request.lastEventID))
+        case .recording: work = .recording(Self.recording(record ?? "", query, request))
         case .request(let name, let constants):
             var members = query.merging(constants) { _, own in own }.merging(body) { own, _ in own }
             members["request"] = .string(name.rawValue)
@@ -107,6 +114,18 @@ public struct ControlOperation: Sendable {
                 throw ControlProblem(error)
             }
         }
+    }
+
+    private static func recording(
+        _ record: String, _ query: [String: JSONValue], _ request: ControlHTTPRequest
+    ) -> ControlRecordingQuery {
+        var (number, account) = (1, String?.none)
+        if case .integer(let given)? = query["number"] { number = Int(given) }
+        if case .string(let given)? = query["account"] { account = given }
+        // Ranges are for GET alone (RFC 9110 §14.2).
+        let range = request.method == "GET" ? request.range : nil
+        return ControlRecordingQuery(
+            record: record, number: number, account: account, range: range, condition: request.ifRange)
     }
 
     /// The problem of a request whose URL has a token, for those who must know of it before the request's sender is known.
@@ -145,7 +164,7 @@ public struct ControlOperation: Sendable {
                 return ControlProblem(.noSoundCard, "the device's calls use no sound card").answer
             }
             return Self.json(sound)
-        case .nothing, .events: return ControlHTTPAnswer(status: 204, body: [])
+        case .nothing, .events, .file: return ControlHTTPAnswer(status: 204, body: [])
         case .description: return ControlDescription.answer
         }
     }

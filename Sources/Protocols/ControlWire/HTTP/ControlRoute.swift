@@ -14,6 +14,8 @@ struct ControlRoute: Sendable {
     enum Work: Sendable {
         /// A request to the device, with members that the route adds.
         case request(ControlRequest.Name, [String: JSONValue] = [:])
+        /// The sound of a recording.
+        case recording
         /// The events, as a stream.
         case events
         /// The description of the interface.
@@ -22,7 +24,7 @@ struct ControlRoute: Sendable {
 
     /// The content of an answer.
     enum Answer: Sendable, CaseIterable {
-        case status, accounts, calls, call, placed, done, recording, sound, conferences, history, record, nothing,
+        case status, accounts, calls, call, placed, done, recording, sound, conferences, history, record, file, nothing,
             events
         case description
     }
@@ -79,7 +81,7 @@ struct ControlRoute: Sendable {
     /// The parameters of the query with those that every request to the device has.
     var parameters: [Member] {
         switch work {
-        case .request: query + [Self.account]
+        case .request, .recording: query + [Self.account]
         case .events: query
         case .description: []
         }
@@ -307,6 +309,16 @@ extension ControlRoute {
             words:
                 "One record, with what went wrong in the call as `handset explain` says it, and the figures of its media.",
             work: .request(.history), answer: .record, faults: [.noSuchCall, .notConfigured]),
+        ControlRoute(
+            method: .get, path: "/v1/history/{record}/recording", name: "getRecording",
+            words: "The sound of a recorded call, or the part of it that the field `Range` selects.",
+            work: .recording, answer: .file,
+            faults: [.noSuchCall, .noSuchRecording, .notConfigured, .rangeNotSatisfiable],
+            query: [
+                Member(
+                    name: "number", kind: .integer(1...Int64(ControlRecordingQuery.most)),
+                    words: "Which of the record's recordings; 1 without it")
+            ]),
     ]
 
     private static let interface: [ControlRoute] = [

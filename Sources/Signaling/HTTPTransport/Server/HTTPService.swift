@@ -69,9 +69,11 @@ package struct HTTPAnswer: Sendable {
     package var body: [UInt8]
     /// Whether the connection is closed after it, though its client would keep it.
     package var endsConnection = false
-    /// Takes over the body, which has no end that is known now: it is what the stream sends, after ``body``. The connection ends with
-    /// it.
+    /// Takes over the body: it is what the stream sends, after ``body``. The connection ends with it.
     package var stream: (@Sendable (HTTPStream) -> Void)?
+    /// The bytes of a body that the stream sends, if that is known; a client finds out by it whether it has all. The answer to a `HEAD`
+    /// has it, too, and no stream.
+    package var streamBytes: Int?
 
     /// - Parameters:
     ///   - headers: Fields in addition to the type, the length, the cache control and those of ``SecurityHeaders``.

@@ -105,7 +105,7 @@ final class RequestHandler: ChannelInboundHandler {
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
         if answer.status != .notModified, answer.status != .noContent {
             head.headers.add(name: "Content-Type", value: answer.contentType)
-            head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
+            head.headers.add(name: "Content-Length", value: "\(answer.streamBytes ?? answer.body.count)")
         }
         head.headers.add(name: "Cache-Control", value: answer.cacheControl)
         // A server with a clock sends it (RFC 9110 §6.6.1), so that clients can find out that theirs is wrong.
@@ -131,6 +131,7 @@ final class RequestHandler: ChannelInboundHandler {
         guard let context else { return }
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
         head.headers.add(name: "Content-Type", value: answer.contentType)
+        if let bytes = answer.streamBytes { head.headers.add(name: "Content-Length", value: "\(bytes)") }
         head.headers.add(name: "Cache-Control", value: answer.cacheControl)
         head.headers.add(name: "Date", value: WallClock(unixMilliseconds: Int64(time(nil)) * 1_000).httpDate)
         head.headers.add(name: "Connection", value: "close")
