@@ -7,8 +7,9 @@ import Testing
 struct ControlPageTests {
     private static let token = "a-control-token-0123456789"
 
-    private func site(_ records: String? = "calls.jsonl") throws -> Site {
-        let site = try Site(isControlled: true, http: ["listen: 127.0.0.1:0", "token_file: control.token"])
+    private func site(_ records: String? = "calls.jsonl", behaviour: String = "echo") throws -> Site {
+        let site = try Site(
+            behaviour: behaviour, isControlled: true, http: ["listen: 127.0.0.1:0", "token_file: control.token"])
         try Self.token.write(toFile: site.path("control.token"), atomically: true, encoding: .utf8)
         guard let records else { return site }
         let configuration = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
@@ -57,6 +58,7 @@ struct ControlPageTests {
         let page = try await curl(url + "/")
         #expect(page.hasPrefix("HTTP/1.1 200") && page.contains("Content-Type: text/html"), "\(page)")
         #expect(page.contains("Content-Security-Policy: default-src 'none'; script-src 'self'"))
+        #expect(page.contains("; media-src blob:; "))
         #expect(!page.contains("<script>") && !page.contains(" style="))
         var paths = page.matches(of: /(?:src|href)="((?:console|phone)\/[\w.-]+)"/).map { "/\($0.1)" }
         #expect(paths.count >= 4)
@@ -113,6 +115,50 @@ struct ControlPageTests {
         #expect(record.contains(sentence))
         #expect(try await ask(url, "/v1/history?search=nobody").hasSuffix(#"{"history":[]}"#))
         #expect(try await ask(url, "/v1/history/unknown").hasPrefix("HTTP/1.1 404"))
+    }
+
+    @Test(
+        "The record of a recorded call has its counters and moments, and names its recording, which is sent in whole and in part"
+    )
+    func recording() async throws {
+        let site = try site(behaviour: "echo\n  record_folder: kept\n  record_channels: 2")
+        defer { site.remove() }
+        let running = try await RunningSite(site)
+        let url = try await url(running)
+        let call = try running.call(["--play", Site.speech, "--duration", "3"])
+        #expect(await call.ending() == 0, "\(call.errorText)")
+        try await eventually { try await ask(url, "/v1/history?search=CALLER").contains(#""record":""#) }
+        let list = try await ask(url, "/v1/history?limit=1")
+        #expect(!list.contains("timeline") && !list.contains("recordings") && !list.contains("moments"))
+        let name = try #require(list.firstMatch(of: #/"record":"([\w-]+)"/#)).1
+        let record = try await ask(url, "/v1/history/\(name)")
+        #expect(record.contains(#/"timeline":\{"begins":\d+.*"delay_ms":"\d.*"received":"\d/#), "\(record)")
+        #expect(
+            record.contains(#""kind":"answered""#)
+                && record.contains(#/"recordings":\[\{"began_ms":\d+,"file":"[^"]+\.wav","number":1\}\]/#))
+        let path = "/v1/history/\(name)/recording"
+        // The disk may still complete the file.
+        try await eventually { try await ask(url, path).hasPrefix("HTTP/1.1 200") }
+        let folder = try FileManager.default.contentsOfDirectory(atPath: site.path("kept")).filter {
+            $0.hasSuffix(".wav")
+        }
+        let file = try Data(contentsOf: URL(fileURLWithPath: site.path("kept/\(try #require(folder.first))")))
+        let known = ["--header", "Authorization: Bearer \(Self.token)"]
+        let copy = site.path("copy.wav")
+        let part = try HandsetProcess(
+            ["curl", "--silent", "--range", "1000-70999", "--output", copy, url + path] + known,
+            executable: "/usr/bin/env")
+        #expect(await part.ending() == 0)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == file[1_000..<71_000])
+        let whole = try HandsetProcess(
+            ["curl", "--silent", "--output", copy, url + path] + known, executable: "/usr/bin/env")
+        #expect(await whole.ending() == 0)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == file)
+        #expect(try await curl(url + path).hasPrefix("HTTP/1.1 401"))
+        #expect(try await curl(url + path + "?token=\(Self.token)").hasPrefix("HTTP/1.1 400"))
+        try FileManager.default.removeItem(atPath: site.path("kept/\(try #require(folder.first))"))
+        let gone = try await ask(url, path)
+        #expect(gone.hasPrefix("HTTP/1.1 404") && gone.contains("no_such_recording"), "\(gone)")
     }
 
     @Test("Without records of calls the history says which key is missing")

@@ -5,10 +5,16 @@ usage: console_imitation.py [PORT [CALLS]]
 
 from __future__ import annotations
 
+import array
+import contextlib
+import functools
 import http.server
 import json
 import math
 import pathlib
+import random
+import re
+import struct
 import sys
 import threading
 import time
@@ -18,8 +24,8 @@ from urllib.parse import parse_qs, urlsplit
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "Sources/Signaling"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html; charset=utf-8"}
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; media-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 TOKEN = "a-control-token-0123456789"
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -31,6 +37,84 @@ LOST = {
     "because": "9.1 % of 3295 packets lost, 7.4 % of the sound concealed",
     "try": "Check this device's network, first Wi-Fi.",
 }
+
+# Records with something special, by their numbers: the others have 61 or 77 rows, and a WAV of two channels.
+GONE, BARE, HOUR, OGG = 50, 51, 52, 53
+RATE = 8000
+
+
+def column(values: list[int]) -> str:
+    """Counts as records have them, such as `50*12,0*5,49`."""
+    parts: list[tuple[int, int]] = []
+    for value in values:
+        if parts and parts[-1][0] == value:
+            parts[-1] = (value, parts[-1][1] + 1)
+        else:
+            parts.append((value, 1))
+    return ",".join(str(value) if count == 1 else f"{value}*{count}" for value, count in parts)
+
+
+def timeline(begins: int, rows: int, step: int) -> dict[str, Any]:
+    """Counters with a burst of loss, a gap of six rows, and a jitter buffer that grows and shrinks."""
+    wave = [math.sin(row / 5) for row in range(rows)]
+    quiet = range(rows // 2, rows // 2 + 6)
+    lost = [(6 if row % 2 else 4) * step if rows // 4 <= row < rows // 4 + 5 else 0 for row in range(rows)]
+    received = [0 if row in quiet else 50 * step - lost[row] for row in range(rows)]
+    return {
+        "begins": begins,
+        "step_s": step,
+        "rows": rows,
+        "received": column(received),
+        "lost": column(lost),
+        "sent": column([50 * step] * rows),
+        "concealed_ms": column([20 * lost[row] + (120 * step if row in quiet else 0) for row in range(rows)]),
+        "silent_ms": column([(880 * step if row in quiet else 200 * step if row % 9 == 4 else 0) for row in range(rows)]),
+        "decelerated_ms": column([12 if lost[row] else 0 for row in range(rows)]),
+        "accelerated_ms": column([4 if row % 11 == 10 else 0 for row in range(rows)]),
+        "jitter_ms": column([round(6 + 3 * value) for value in wave]),
+        "delay_ms": column([round(55 + 20 * value) for value in wave]),
+        "target_delay_ms": column([60 + 20 * (row * 6 // rows % 3) for row in range(rows)]),
+        "sent_level": column([round(72 + 12 * value) for value in wave]),
+        "received_level": column([0 if row in quiet else round(70 - 14 * wave[row]) for row in range(rows)]),
+    }
+
+
+@functools.cache
+def wav(seconds: int) -> bytes:
+    """A recording of two channels: a tone that swells and fades, and one that comes and goes."""
+    second = [math.sin(2 * math.pi * 440 * index / RATE) for index in range(RATE)]
+    samples = array.array("h")
+    for number in range(seconds):
+        left, right = 20_000 * (0.5 + 0.5 * math.sin(number / 3)), 12_000 if number % 4 < 2 else 0
+        samples.extend(int(value * level) for value in second for level in (left, right))
+    data = samples.tobytes()
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 2, RATE, 4 * RATE, 4, 16)
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVE" + form + b"data" + struct.pack("<I", len(data)) + data
+
+
+def page_of_ogg(flags: int, position: int, number: int, packets: list[bytes]) -> bytes:
+    """A page of Ogg (RFC 3533) with whole packets of less than 255 bytes."""
+    head = struct.pack("<4sBBqIIIB", b"OggS", 0, flags, position, 1, number, 0, len(packets))
+    page = bytearray(head + bytes(len(packet) for packet in packets) + b"".join(packets))
+    rest = 0
+    for byte in page:
+        rest ^= byte << 24
+        for _ in range(8):
+            rest = (rest << 1 ^ 0x04C11DB7) & 0xFFFFFFFF if rest & 0x80000000 else rest << 1
+    page[22:26] = struct.pack("<I", rest)
+    return bytes(page)
+
+
+@functools.cache
+def ogg(seconds: int) -> bytes:
+    """Ogg Opus with noise: frames of 20 ms whose bytes are random."""
+    noise = random.Random(7)
+    head = struct.pack("<8sBBHIhB", b"OpusHead", 1, 1, 312, 48_000, 0, 0)
+    pages = [page_of_ogg(2, 0, 0, [head]), page_of_ogg(0, 0, 1, [b"OpusTags" + struct.pack("<II", 0, 0)])]
+    for number in range(seconds):
+        packets = [b"\xf8" + noise.randbytes(40) for _ in range(50)]
+        pages.append(page_of_ogg(4 if number == seconds - 1 else 0, 48_000 * (number + 1), number + 2, packets))
+    return b"".join(pages)
 
 
 class Imitation:
@@ -123,6 +207,8 @@ class Imitation:
         now = int(time.time() * 1000)
         bad = number % 2 == 1
         length_ms = 80_000 if bad else 64_300  # A whole number of the axis' steps, and not.
+        if number == HOUR:
+            length_ms = 3_843_050
         duration_ms = length_ms - 3_050
         return {
             "record": f"record-{number}",
@@ -141,6 +227,35 @@ class Imitation:
             "findings": [LOST] if bad else [],
             **({} if bad else {"remark": "Nothing went wrong that this side can see."}),
         }
+
+    @staticmethod
+    def whole(record: dict[str, Any]) -> dict[str, Any]:
+        """What only the record itself has, and no list."""
+        number = int(record["record"].removeprefix("record-"))
+        if number == BARE:
+            return {}
+        began, seconds = record["began_ms"], record["duration_ms"] // 1000
+        at = began + record["media_after_ms"]
+        kinds = ["answered", "established", "first_packet", "flowing", "path_lost", "path_back", "program_failed"]
+        times = [2_900, 3_050, 3_190, 3_210, 3_050 + 500 * seconds, 3_050 + 500 * seconds + 6_000, 3_050 + 900 * seconds]
+        happened: list[dict[str, Any]] = [{"at": began + time, "kind": kind} for kind, time in zip(kinds, times, strict=True)]
+        happened[-1]["text"] = HOSTILE
+        step = 16 if number == HOUR else 1
+        ending = "opus" if number == OGG else "wav"
+        recordings = [{"number": 1, "file": f"/var/lib/handset/{record['record']}.{ending}", "began_ms": at}]
+        return {
+            "media": Imitation.FIGURES if number != HOUR else {**Imitation.FIGURES, "quiet_ms": 20},
+            "timeline": timeline(began + 3_050, seconds // step, step),
+            "moments": happened,
+            "recordings": recordings,
+        }
+
+    @staticmethod
+    def recording(record: dict[str, Any]) -> tuple[str, bytes] | None:
+        number = int(record["record"].removeprefix("record-"))
+        if number in (GONE, BARE):
+            return None
+        return ("audio/ogg", ogg(20)) if number == OGG else ("audio/wav", wav(60))
 
     FIGURES = {
         "sent": 3050,
@@ -170,15 +285,19 @@ def make_handler(device: Imitation) -> type[http.server.BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-        def send(self, status: int, value: Any, kind: str = "application/json") -> None:
+        def send(self, status: int, value: Any, kind: str = "application/json", more: dict[str, str] | None = None) -> None:
             body = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Content-Security-Policy", POLICY)
             self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            self.wfile.write(body)
+            for name, text in (more or {}).items():
+                self.send_header(name, text)
+            # A page that shows something else by now has left.
+            with contextlib.suppress(OSError):
+                self.end_headers()
+                self.wfile.write(body)
 
         def problem(self, status: int, code: str, detail: str) -> None:
             self.send(status, {"code": code, "detail": detail, "status": status}, "application/problem+json")
@@ -206,14 +325,30 @@ def make_handler(device: Imitation) -> type[http.server.BaseHTTPRequestHandler]:
                 self.history(query)
             elif parts[:2] == ["v1", "history"]:
                 found = [record for record in device.ended if record["record"] == parts[2]]
-                if found:
-                    self.send(200, {**found[0], "media": device.FIGURES})
+                if found and parts[3:] == ["recording"]:
+                    self.recording(found[0])
+                elif found:
+                    self.send(200, {**found[0], **device.whole(found[0])})
                 else:
                     self.problem(404, "no_such_call", f"there is no record {parts[2]}")
             elif url.path == "/v1/events":
                 self.stream(int(self.headers.get("Last-Event-ID") or 0))
             else:
                 self.problem(404, "not_found", "there is no such path")
+
+        def recording(self, record: dict[str, Any]) -> None:
+            sound = device.recording(record)
+            if sound is None:
+                self.problem(404, "no_such_recording", "the recording is not there")
+                return
+            kind, data = sound
+            asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+            if asked is None:
+                self.send(200, data, kind)
+                return
+            first = int(asked[1])
+            part = data[first : int(asked[2]) + 1 if asked[2] else len(data)]
+            self.send(206, part, kind, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{len(data)}"})
 
         def file(self, path: str) -> bool:
             folder, _, name = path.lstrip("/").rpartition("/")

@@ -27,6 +27,7 @@ import console_imitation
 from phone_access import CONTRAST, TOO_WIDE
 from phones import Exchange, Failed, Phone, wait
 from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 TOKEN = console_imitation.TOKEN
@@ -211,6 +212,141 @@ def by_keyboard(scene: Scene) -> None:
         scene.pages.remove(one)
         one.close()
     server.shutdown()
+
+
+# How much of a canvas is drawn on: opaque pixels of a hundred.
+DRAWN = """
+    const canvas = document.querySelector(arguments[0]);
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let index = 3; index < data.length; index += 4) count += data[index] > 127;
+    return 100 * count / (data.length / 4);"""
+
+
+def archive(*numbers: int) -> tuple[str, Any]:
+    """The page's address with these records, and its server."""
+    device, server = console_imitation.serve(0)
+    device.ended = [device.record(n, {"invite": f"i{n}", "peer": f"old-{n}@example.org", "incoming": True}) for n in numbers]
+    return f"http://127.0.0.1:{server.server_address[1]}/", server
+
+
+def see(page: Phone, number: int) -> None:
+    """Goes to a record."""
+    page.driver.execute_script(f"location.hash = '#/history/record-{number}'")
+    shown(page, "#record-title", f"old-{number}@")
+
+
+def moment(page: Phone) -> float:
+    """Where the moment is, in seconds."""
+    return float(page.run("return document.querySelector('#timeline-at').value")) / 1000
+
+
+def drawn(page: Phone, lane: str) -> float:
+    return float(page.driver.execute_script(DRAWN, f"#lane-{lane} canvas"))
+
+
+@check
+def heard(scene: Scene) -> None:
+    """A record has counters, gaps, moments and its recording on one axis; the sound moves the moment, and a link has it."""
+    url, server = archive(61, 62)
+    page = scene.open(url + "#/history/record-61")
+    sign_in_at(page)
+    wait("the waveform is there", lambda: page.sees("#lane-sound canvas"))
+    wait("the waveform is drawn", lambda: drawn(page, "sound") > 5)
+    for lane in ("level", "loss", "concealed", "stretch", "delay", "jitter"):
+        words = page.run(f"return document.querySelector('#lane-{lane} canvas').getAttribute('aria-label')")
+        if not re.search(r"\d", words) or drawn(page, lane) == 0:
+            raise Failed(f"the lane {lane} shows nothing, or does not say what: {words!r}")
+    page.driver.execute_script(
+        "const it = document.querySelector('#timeline-at'); it.value = 43500; it.dispatchEvent(new Event('input'))"
+    )
+    shown(page, ".timeline-words", r"No packet came for 6\.0 s.*In this second: no packet came; 120 ms concealed; 880 ms silent")
+    page.find(".moments li:nth-child(5) button").send_keys(Keys.ENTER)
+    shown(page, ".timeline-words", r"^41\.[01] s: ")
+    wait("the address has the moment", lambda: re.search(r"at=41\.[01]$", page.driver.current_url))
+    shown(page, ".moments li:nth-child(7)", r"The program failed: <img src=x")
+    if page.run("return document.querySelectorAll('main img').length"):
+        raise Failed("a moment's text became markup")
+    track = page.find("#lane-loss .lane-track")
+    ActionChains(page.driver).move_to_element(track).click().perform()
+    wait("a press in a lane moves the moment", lambda: abs(moment(page) - 40) < 0.5)
+    page.find("#play-recording").send_keys(Keys.ENTER)
+    shown(page, "#play-recording", "Pause")
+    wait("the sound moves the moment", lambda: moment(page) > 41.5)
+    lengths = page.run_async(FRAMES % 5)
+    worst = lengths[int(len(lengths) * 0.99)]
+    print(f"       {len(lengths)} frames in 5 s with sound: P99 {worst:.1f} ms, longest {lengths[-1]:.1f} ms")
+    if worst > LONGEST_FRAME:
+        raise Failed(f"P99 of a frame is {worst:.1f} ms while a recording is heard")
+    page.find("#play-recording").send_keys(Keys.ENTER)
+    shown(page, "#play-recording", "Play the recording")
+    stood = moment(page)
+    wait("the address has the moment", lambda: page.driver.current_url.endswith(f"at={stood:.1f}"))
+    page.find("#timeline-at").send_keys(Keys.HOME)
+    page.find("#timeline-at").send_keys(*[Keys.ARROW_RIGHT] * 50)
+    page.find("#play-recording").send_keys(Keys.ENTER)
+    wait("the sound begins where the slider is", lambda: 5.05 < moment(page) < 8)
+    page.find("#play-recording").send_keys(Keys.ENTER)
+    shown(page, "#play-recording", "Play the recording")
+    for width, height, dark in ((1280, 1250, False), (1280, 1250, True), (360, 1700, False), (360, 1700, True)):
+        scene.shoot(page, f"heard-{width}{'-dark' if dark else ''}", width, height, dark)
+    colleague = scene.open(page.driver.current_url)
+    sign_in_at(colleague)
+    wait("a link opens the same moment", lambda: abs(moment(colleague) - moment(page)) < 0.11)
+    wait("the waveform is drawn there", lambda: colleague.sees("#lane-sound canvas") and drawn(colleague, "sound") > 5)
+    if TOKEN in colleague.run("return performance.getEntriesByType('resource').map((one) => one.name).join()"):
+        raise Failed("the token is in a URL")
+    see(page, 62)
+    wait("the other record has its own waveform", lambda: page.sees("#lane-sound canvas") and page.text("#play-recording") == "Play the recording")
+    problems = [line for one in (page, colleague) for line in one.complaints()]
+    for one in (page, colleague):
+        scene.pages.remove(one)
+        one.close()
+    server.shutdown()
+    if problems:
+        raise Failed(f"the browser complains: {problems}")
+
+
+@check
+def special_records(scene: Scene) -> None:
+    """A recording that is gone says so; a record has 240 rows, or none; Ogg Opus is drawn and heard."""
+    imitation = console_imitation
+    url, server = archive(imitation.GONE, imitation.BARE, imitation.HOUR, imitation.OGG)
+    page = scene.open(url)
+    sign_in(page)
+    see(page, imitation.BARE)
+    shown(page, "#recording-note", "names no recording")
+    if page.sees("#play-recording") or page.run("return document.querySelectorAll('.lane-plot, .moments').length"):
+        raise Failed("a record without counters has plots, or something to hear")
+    shown(page, ".timeline-words", r"^0\.0 s: Rings here until the answer$")
+    for width, dark in ((1280, False), (360, True)):
+        scene.shoot(page, f"record-bare-{width}", width, 900, dark)
+    see(page, imitation.HOUR)
+    wait("its waveform is there", lambda: page.sees("#lane-sound canvas"))
+    page.driver.execute_script(
+        "const it = document.querySelector('#timeline-at'); it.value = 1000000; it.dispatchEvent(new Event('input'))"
+    )
+    shown(page, ".timeline-words", r"In these 16 s: 64 of 800 packets lost|In these 16 s: 96 of 800 packets lost")
+    for width, dark in ((1280, False), (360, False)):
+        scene.shoot(page, f"record-hour-{width}", width, 1250, dark)
+    see(page, imitation.OGG)
+    wait("Ogg Opus has a waveform", lambda: page.sees("#lane-sound canvas") and drawn(page, "sound") > 5)
+    page.click("#play-recording")
+    wait("Ogg Opus is heard", lambda: moment(page) > 4)
+    page.click("#play-recording")
+    scene.shoot(page, "record-ogg", 1280, 1250)
+    problems = page.complaints()
+    see(page, imitation.GONE)
+    shown(page, "#recording-note", "The recording is gone")
+    if page.sees("#play-recording") or not page.sees("#lane-loss canvas"):
+        raise Failed("a recording that is gone can be played, or hides the counters")
+    page.driver.get_log("browser")  # The browser reports the answer 404.
+    scene.shoot(page, "record-gone", 1280, 1100)
+    scene.pages.remove(page)
+    page.close()
+    server.shutdown()
+    if problems:
+        raise Failed(f"the browser complains: {problems}")
 
 
 def sign_in_at(page: Phone) -> None:

@@ -4,6 +4,7 @@ internal import CallControl
 internal import CallDiagnosis
 internal import CallMedia
 internal import ControlWire
+internal import Core
 internal import JSON
 internal import Playout
 internal import Realtime

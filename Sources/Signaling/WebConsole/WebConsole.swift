@@ -27,6 +27,11 @@ public enum WebConsole {
         "/console/history.js": WebAsset(script, PackageResources.history_js),
         "/console/record.js": WebAsset(script, PackageResources.record_js),
         "/console/timeline.js": WebAsset(script, PackageResources.timeline_js),
+        "/console/axis.js": WebAsset(script, PackageResources.axis_js),
+        "/console/counters.js": WebAsset(script, PackageResources.counters_js),
+        "/console/sound.js": WebAsset(script, PackageResources.sound_js),
+        "/console/recording.js": WebAsset(script, PackageResources.recording_js),
+        "/console/player.js": WebAsset(script, PackageResources.player_js),
         "/console/route.js": WebAsset(script, PackageResources.route_js),
         "/console/text.js": WebAsset(script, PackageResources.text_js),
     ]

@@ -1,3 +1,4 @@
+internal import CallAgent
 internal import ControlWire
 internal import Core
 internal import Cryptography

@@ -22,11 +22,12 @@ enum ControlPage {
         return answer
     }
 
-    /// Only what came from here runs, and it speaks only to here; nothing inline, no frames, no forms that go anywhere.
+    /// Only what came from here runs, and it speaks only to here; nothing inline, no frames, no forms that go anywhere. Sound is what the page
+    /// has read with the token.
     private static let headers: HTTPHeaders = [
         "Content-Security-Policy":
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-            + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+            + "media-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "no-referrer",

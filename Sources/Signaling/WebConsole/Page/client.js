@@ -67,6 +67,32 @@ export class Client {
   }
 
   /**
+   * Reads a part of a file.
+   * @param {string} path
+   * @param {Record<string, string | number | undefined>} parameters
+   * @param {number} from its first byte
+   * @param {number} to the byte after its last; the file may end before
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<{ bytes: ArrayBuffer, total: number, type: string }>} `total`: bytes of the whole file
+   */
+  async bytes(path, parameters, from, to, signal) {
+    const patience = AbortSignal.timeout(60_000);
+    const answer = await this.#ask(withQuery(path, parameters), {
+      headers: { Range: `bytes=${from}-${to - 1}` }, signal: signal ? AbortSignal.any([signal, patience]) : patience,
+    });
+    let bytes;
+    try {
+      bytes = await answer.arrayBuffer();
+    } catch {
+      throw new Problem('unreachable', 'The device does not answer.', 0);
+    }
+    const type = answer.headers.get('Content-Type') ?? '';
+    const total = totalBytes(answer.headers.get('Content-Range'));
+    // A proxy between may pass over ranges.
+    return total === null ? { bytes: bytes.slice(from, to), total: bytes.byteLength, type } : { bytes, total, type };
+  }
+
+  /**
    * @param {string} path
    * @param {RequestInit & { headers?: Record<string, string> }} options
    */
@@ -84,6 +110,16 @@ export class Client {
     const { code = 'failed', detail = `The device answered ${answer.status}.` } = await answer.json().catch(() => ({}));
     throw new Problem(code, detail, answer.status);
   }
+}
+
+/**
+ * The length of a file by the field `Content-Range`, such as `bytes 0-99/1000`.
+ * @param {string | null} field
+ * @returns {number | null}
+ */
+export function totalBytes(field) {
+  const found = /^bytes \d+-\d+\/(\d+)$/.exec(field ?? '');
+  return found ? Number(found[1]) : null;
 }
 
 /**

@@ -29,8 +29,6 @@ class Session {
   #recorded = new Set();
   /** Records of calls that ended while they were shown. @type {Map<number, string>} */
   #ended = new Map();
-  /** Figures of calls that ended while the page was open, by their records. @type {Map<string, import('./figures.js').Figures>} */
-  #seen = new Map();
   #timer = 0;
   #isReading = false;
   #isOver = false;
@@ -40,7 +38,7 @@ class Session {
     this.#client = client;
     this.#status = status;
     this.#history = new HistoryView(client, (filters) => { location.hash = write({ view: 'history', ...filters }); });
-    this.#record = new RecordView(client, (record) => this.#seen.get(record), (record, at) => history.replaceState(null, '', write({ view: 'record', record, at })));
+    this.#record = new RecordView(client, (record, at) => history.replaceState(null, '', write({ view: 'record', record, at })));
   }
 
   begin() {
@@ -58,6 +56,7 @@ class Session {
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.#events?.end();
+    this.#record.hide();
     this.#calls.choose(undefined);
     this.#calls.note([]);
   }
@@ -122,8 +121,7 @@ class Session {
     const record = found?.history[0];
     if (record === undefined || record.peer !== data.peer || record.account !== data.account) return;
     this.#ended.set(data.call, record.record);
-    if (entry.figures.points.length > 1) this.#seen.set(record.record, entry.figures);
-    for (const map of [this.#ended, this.#seen]) if (map.size > 100) map.delete(/** @type {never} */ ([...map.keys()][0]));
+    if (this.#ended.size > 100) this.#ended.delete(/** @type {never} */ ([...this.#ended.keys()][0]));
     this.#showCall();
   }
 

@@ -9,6 +9,12 @@ export function problemWords(error) {
   }
 }
 
+/** @param {any} error why a recording cannot be heard or drawn */
+export function recordingWords(error) {
+  if (error.code === 'no_such_recording') return 'The recording is gone: its file was removed or moved since the call.';
+  return typeof error.code === 'string' ? problemWords(error) : 'This browser cannot read the recording.';
+}
+
 /** @param {string} text */
 const capitalized = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 

@@ -1,21 +1,28 @@
 // The course of a call that ended, on one axis from its signaling to its media.
 
 import { make, say } from '../phone/elements.js';
+import { counterLanes } from './axis.js';
+import { Counters, gaps, isHeld, moments, secondWords } from './counters.js';
 import { seconds } from './text.js';
 
 /**
  * Times are in milliseconds from the call's beginning.
  * @typedef {{ lane: string, kind: string, from: number, to: number, text: string }} Span
+ * @typedef {{ length: number, began: number, spans: Span[], counters: Counters, happened: import('./counters.js').Moment[] }} Course
+ *   `began`: when the axis begins, in milliseconds since 1970
  */
 
 /**
  * What the record knows of the call's course.
  * @param {any} record
- * @returns {{ length: number, spans: Span[] }}
+ * @returns {Course}
  */
 export function course(record) {
   const { answered_after_ms: answered, established_after_ms: established, media_after_ms: flowing } = record;
   const length = Math.max(1, lengthOf(record), answered ?? 0, flowing ?? 0);
+  const began = record.began_ms ?? (record.ended_ms ?? 0) - length;
+  const counters = new Counters(record.timeline, began, length);
+  const happened = moments(record, began, length);
   /** @type {Span[]} */
   const spans = [];
   const add = (/** @type {string} */ lane, /** @type {string} */ kind, /** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ text) => {
@@ -25,13 +32,23 @@ export function course(record) {
   add('Signaling', 'wait', 0, answered ?? length, answered === undefined ? `${waits}, without an answer` : `${waits} until the answer`);
   if (answered !== undefined) add('Signaling', 'call', answered, length, 'Answered');
   if (answered !== undefined) add('Media', 'wait', answered, established ?? length, established === undefined ? 'Media never could flow' : 'The path is set up');
-  if (established === undefined) return { length, spans };
+  if (established === undefined) return { length, began, spans, counters, happened };
+  const begin = flowing ?? established;
   const quiet = record.media?.quiet_ms ?? 0;
-  const isGap = quiet >= 1000;
-  add('Media', 'wait', established, flowing ?? established, 'Waits for the other side’s sound');
-  add('Media', 'flow', flowing ?? established, isGap ? Math.max(flowing ?? established, length - quiet) : length, 'Media flows');
-  if (isGap) add('Media', 'gap', Math.max(flowing ?? established, length - quiet), length, `Nothing came in the last ${seconds(quiet)}`);
-  return { length, spans };
+  const end = quiet >= 1000 ? Math.max(begin, length - quiet) : length;
+  add('Media', 'wait', established, begin, 'Waits for the other side’s sound');
+  let from = begin;
+  for (const gap of gaps(counters, happened)) {
+    const [first, last] = [Math.max(from, gap.from), Math.min(end, gap.to)];
+    if (last <= first) continue;
+    add('Media', 'flow', from, first, 'Media flows');
+    add('Media', gap.isHeld ? 'hold' : 'gap', first, last, gap.isHeld ? 'On hold: nothing comes, as agreed' : `No packet came for ${seconds(gap.to - gap.from)}`);
+    from = last;
+  }
+  add('Media', 'flow', from, end, 'Media flows');
+  const isHeldAtEnd = isHeld(happened, (end + length) / 2);
+  add('Media', isHeldAtEnd ? 'hold' : 'gap', end, length, isHeldAtEnd ? 'On hold: nothing comes, as agreed' : `Nothing came in the last ${seconds(quiet)}`);
+  return { length, began, spans, counters, happened };
 }
 
 /** @param {any} record */
@@ -67,33 +84,91 @@ export function wordsAt(spans, time) {
   return found.length ? found.map((span) => span.text).join('; ') : 'Nothing is known of this moment';
 }
 
-/**
- * Shows a record's course, and a moment in it that can be moved.
- * @param {any} record
- * @param {number | undefined} at seconds, where the moment is at first
- * @param {(at: number) => void} moved
- * @returns {HTMLElement}
- */
-export function makeTimeline(record, at, moved) {
-  const { length, spans } = course(record);
-  const lanes = ['Signaling', 'Media'].map((name) => lane(name, spans.filter((span) => span.lane === name), length));
-  const words = make('output', { class: 'timeline-words', for: 'timeline-at' });
-  const slider = make('input', {
-    type: 'range', id: 'timeline-at', min: '0', max: String(length), step: '100', 'aria-label': 'Moment of the call',
-  });
-  const board = make('div', { class: 'timeline-board' }, ...lanes, axis(length), make('i', { class: 'timeline-mark' }));
-  const show = () => {
-    const time = Number(slider.value);
-    const text = `${seconds(time)}: ${wordsAt(spans, time)}`;
-    say(words, text);
-    slider.setAttribute('aria-valuetext', text);
-    board.style.setProperty('--at', String(time / length));
-  };
-  slider.value = String(Math.min(length, Math.round((at ?? 0) * 1000)));
-  slider.addEventListener('input', show);
-  slider.addEventListener('change', () => moved(Number(slider.value) / 1000));
-  show();
-  return make('div', { class: 'timeline' }, board, slider, words);
+/** A record's course, and a moment in it that can be moved. */
+export class Timeline {
+  #course;
+  #heard;
+  #words = make('output', { class: 'timeline-words', for: 'timeline-at' });
+  #slider;
+  #board;
+  #mark = make('i', { class: 'timeline-mark' });
+
+  /** @type {HTMLElement} */
+  element;
+
+  /**
+   * @param {Course} course
+   * @param {number | undefined} at seconds, where the moment is at first
+   * @param {{ moving: (time: number) => void, moved: (time: number) => void }} heard the user moves the moment, and has moved it; milliseconds
+   */
+  constructor(course, at, heard) {
+    const { length, spans, counters, happened } = course;
+    this.#course = course;
+    this.#heard = heard;
+    this.#slider = make('input', {
+      type: 'range', id: 'timeline-at', min: '0', max: String(length), step: '100', 'aria-label': 'Moment of the call',
+    });
+    const lanes = ['Signaling', 'Media'].map((name) => lane(name, spans.filter((span) => span.lane === name), length));
+    if (happened.length > 0) lanes.push(momentLane(happened, length));
+    this.#board = make('div', { class: 'timeline-board' }, ...lanes, ...counterLanes(counters, length), axis(length), this.#mark);
+    this.#followPointer();
+    this.#slider.addEventListener('input', () => {
+      this.#show();
+      this.#heard.moving(this.time);
+    });
+    this.#slider.addEventListener('change', () => this.#heard.moved(this.time));
+    this.set((at ?? 0) * 1000);
+    this.element = make('div', { class: 'timeline' }, this.#board, this.#slider, this.#words);
+  }
+
+  /** The moment, in milliseconds from the call's beginning. */
+  get time() {
+    return Number(this.#slider.value);
+  }
+
+  /** Moves the moment. @param {number} time in milliseconds */
+  set(time) {
+    this.#slider.value = String(Math.min(this.#course.length, Math.max(0, Math.round(time))));
+    this.#show();
+  }
+
+  /** Whether each moment is read out; not while they pass by. @param {boolean} isSpoken */
+  speak(isSpoken) {
+    this.#words.setAttribute('aria-live', isSpoken ? 'polite' : 'off');
+  }
+
+  /** Adds a lane above the counters. @param {HTMLElement} lane */
+  addLane(lane) {
+    const before = this.#board.querySelector('.lane-plot') ?? this.#board.querySelector('.timeline-axis');
+    this.#board.insertBefore(lane, before);
+  }
+
+  #show() {
+    const time = this.time;
+    const counted = secondWords(this.#course.counters, time);
+    const text = `${seconds(time)}: ${wordsAt(this.#course.spans, time)}${counted ? `. ${counted}` : ''}`;
+    say(this.#words, text);
+    this.#slider.setAttribute('aria-valuetext', text);
+    this.#board.style.setProperty('--at', String(time / this.#course.length));
+  }
+
+  /** A press in the lanes moves the moment there. */
+  #followPointer() {
+    const move = (/** @type {PointerEvent} */ event) => {
+      const { left, width } = this.#board.querySelector('.lane-track').getBoundingClientRect();
+      this.set(((event.clientX - left) / width) * this.#course.length);
+      this.#heard.moving(this.time);
+    };
+    this.#board.addEventListener('pointerdown', (/** @type {PointerEvent} */ event) => {
+      if (event.button !== 0 || !(/** @type {Element} */ (event.target)).closest('.lane-track')) return;
+      this.#board.setPointerCapture(event.pointerId);
+      move(event);
+    });
+    this.#board.addEventListener('pointermove', (/** @type {PointerEvent} */ event) => {
+      if (this.#board.hasPointerCapture(event.pointerId)) move(event);
+    });
+    this.#board.addEventListener('lostpointercapture', () => this.#heard.moved(this.time));
+  }
 }
 
 /** @param {string} name @param {Span[]} spans @param {number} length */
@@ -107,6 +182,31 @@ function lane(name, spans, length) {
   const list = spans.map((span) => make('li', {}, `${span.text}: ${seconds(span.from)} to ${seconds(span.to)}`));
   return make('div', { class: 'lane' }, make('b', {}, name), make('div', { class: 'lane-track', 'aria-hidden': 'true' }, ...bars),
     make('ul', { class: 'unseen' }, ...list));
+}
+
+/**
+ * Marks of what happened; {@link momentList} has them as text.
+ * @param {import('./counters.js').Moment[]} happened
+ * @param {number} length
+ */
+function momentLane(happened, length) {
+  const ticks = happened.map((moment) => {
+    const tick = make('span', { class: moment.isBad ? 'tick tick-bad' : 'tick', title: `${seconds(moment.at)}: ${moment.words}` });
+    tick.style.setProperty('--from', String(moment.at / length));
+    return tick;
+  });
+  return make('div', { class: 'lane lane-moments' }, make('b', {}, 'Moments'), make('div', { class: 'lane-track', 'aria-hidden': 'true' }, ...ticks));
+}
+
+/**
+ * What happened, as a list whose entries move the moment.
+ * @param {import('./counters.js').Moment[]} happened
+ * @param {(time: number) => void} go
+ */
+export function momentList(happened, go) {
+  return make('ol', { class: 'moments' }, ...happened.map((moment) => make('li', {},
+    make('button', { type: 'button', class: moment.isBad ? 'quiet moment bad-moment' : 'quiet moment', onclick: () => go(moment.at) },
+      make('span', { class: 'moment-time' }, seconds(moment.at)), make('span', {}, moment.words)))));
 }
 
 /**
