@@ -16,132 +16,16 @@ Prints a line of JSON for each measurement:
 
 import argparse
 import json
-import math
-import os
 import pathlib
-import socket
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
 import time
-import wave
+
+from controlled import Site, cpu_seconds, one_way, write_tone
 
 #: Seconds until all calls are established.
 SET_UP = 6
-
-#: Hears its call, and sends clicks at times that it notes, or a tone.
-PROGRAM = r"""
-import math, os, select, struct, sys, time
-
-name, kind = sys.argv[1], sys.argv[2]
-frame = 320
-tone = b"".join(struct.pack("<h", int(8000 * math.sin(math.pi * n / 16))) for n in range(frame))
-silence = bytes(2 * frame)
-log = open(name + ".log", "a", buffering=1)
-heard, loud, next_frame, count, parts = b"", False, time.monotonic(), 0, 0
-os.set_blocking(0, False)
-while True:
-    if select.select([0], [], [], max(0, next_frame - time.monotonic()))[0]:
-        data = os.read(0, 65536)
-        if not data:
-            break
-        now, heard = time.monotonic(), heard + data
-        while len(heard) >= 160:
-            part, heard = heard[:160], heard[160:]
-            is_loud = max(abs(sample) for sample in struct.unpack("<80h", part)) > 1500
-            parts += 1
-            if is_loud and not loud:
-                log.write(f"heard {now}\nloud {parts}\n")
-            if loud and not is_loud:
-                log.write(f"quiet {parts}\n")
-            loud = is_loud
-    if time.monotonic() >= next_frame:
-        clicks = kind == "clicks" and count % 25 == 0
-        if clicks:
-            log.write(f"sent {time.monotonic()}\n")
-        os.write(1, tone if clicks or kind == "tone" else silence)
-        next_frame, count = next_frame + 0.02, count + 1
-"""
-
-
-def cpu_seconds(process: int) -> float:
-    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Site:
-    """An exchange, and devices that are controlled."""
-
-    def __init__(self, handset: str, folder: pathlib.Path) -> None:
-        self.handset, self.folder = handset, folder
-        self.processes: list[subprocess.Popen[bytes]] = []
-        (folder / "program.py").write_text(PROGRAM)
-        self.start("serve")
-        time.sleep(2)
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [self.handset, *words]
-        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.processes.append(process)
-        return process
-
-    def device(self, user: str, behaviour: str) -> subprocess.Popen[bytes]:
-        token = self.folder / f"{user}.token"
-        token.write_text(f"{user}-demo-token\n")
-        token.chmod(0o600)
-        (self.folder / f"{user}.yaml").write_text(
-            f'account: {{ server: "http://127.0.0.1:8555", media_token_file: {user}.token }}\n'
-            f"behaviour: {behaviour}\nanswer: {{ max_calls: 1000 }}\ncontrol: {{ socket: {user}.sock }}\n"
-        )
-        return self.start("run", "--config", f"{user}.yaml")
-
-    def program(self, user: str, kind: str) -> subprocess.Popen[bytes]:
-        command = f"[{sys.executable}, {self.folder}/program.py, {self.folder}/{user}, {kind}]"
-        return self.device(user, f"{{ source: exec, command: {command} }}")
-
-    def ask(self, user: str, **request: object) -> dict[str, object]:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self.folder / f"{user}.sock"))
-            connection.sendall((json.dumps(request) + "\n").encode())
-            answer: dict[str, object] = json.loads(connection.makefile().readline())
-        if not answer["ok"]:
-            sys.exit(f"{request}: {answer}")
-        return answer
-
-    def talking(self, user: str) -> list[int]:
-        status = self.ask(user, request="status")["status"]
-        assert isinstance(status, dict)
-        return [call["call"] for call in status.get("calls", []) if call["state"] == "talking"]
-
-    def await_calls(self, user: str, count: int) -> list[int]:
-        for _ in range(200):
-            if len(self.talking(user)) == count:
-                return self.talking(user)
-            time.sleep(0.05)
-        sys.exit(f"{user} has {len(self.talking(user))} calls and not {count}")
-
-    def times(self, user: str, what: str) -> list[float]:
-        lines = (self.folder / f"{user}.log").read_text().splitlines()
-        return [float(line.split()[1]) for line in lines if line.startswith(what)]
-
-    def forget(self, *users: str) -> None:
-        for user in users:
-            (self.folder / f"{user}.log").write_text("")
-
-    def hang_up(self, user: str) -> None:
-        # A joined call ends with the other.
-        while calls := self.talking(user):
-            self.ask(user, request="hangup", call=calls[0])
-            time.sleep(0.3)
-        time.sleep(0.3)
-
-    def end(self, *processes: subprocess.Popen[bytes]) -> None:
-        for process in processes or tuple(reversed(self.processes)):
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
 
 
 def first_sound(site: Site, rounds: int) -> list[float]:
@@ -187,14 +71,6 @@ def handover_gaps(site: Site, rounds: int) -> list[float]:
     return found
 
 
-def one_way(site: Site, sender: str, receiver: str) -> list[float]:
-    site.forget(sender, receiver)
-    time.sleep(8)
-    sent = site.times(sender, "sent")
-    received = [heard for heard in site.times(receiver, "heard") if heard > sent[0]]
-    return [(heard - max(time for time in sent if time < heard)) * 1000 for heard in received]
-
-
 def delays(site: Site) -> dict[str, float]:
     site.ask("alice", request="call", to="caller")
     site.await_calls("caller", 1)
@@ -228,14 +104,6 @@ def cores(site: Site, joins: bool, pairs: int, seconds: int) -> float:
         caller.wait()
     site.end(device)
     return used
-
-
-def write_tone(path: pathlib.Path, seconds: int) -> None:
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, 48000, 0, "NONE", ""))
-        second = [int(4000 * math.sin(2 * math.pi * 500 * index / 48000)) for index in range(48000)]
-        for _ in range(seconds):
-            file.writeframes(struct.pack("<48000h", *second))
 
 
 def report(name: str, **figures: float) -> None:
