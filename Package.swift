@@ -66,8 +66,9 @@ let webPage: [Resource] = [
 
 /// The files of the page at which people look at a device's calls.
 let consolePage: [Resource] = [
-    "axis.js", "call.js", "calls.js", "client.js", "console.css", "counters.js", "events.js", "figures.js", "history.js",
-    "index.html", "main.js", "player.js", "record.js", "recording.js", "route.js", "sound.js", "text.js", "timeline.js",
+    "axis.js", "call.js", "calls.js", "client.js", "console.css", "counters.js", "events.js", "figures.js",
+    "history.js", "index.html", "main.js", "player.js", "record.js", "recording.js", "route.js", "sound.js",
+    "text.js", "timeline.js",
 ].map { .embedInCode("Page/\($0)") }
 
 /// What `handset loopback bot` says: G.711 µ-law at 8 kHz.

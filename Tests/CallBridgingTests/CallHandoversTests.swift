@@ -75,6 +75,7 @@ struct CallHandoversTests {
         #expect(desk.feed(.key("1", of: person)) == Self.joining)
         #expect(desk.handovers.isJoined(caller) && desk.handovers.isPerson(person))
         #expect(desk.feed(.key("1", of: person)).isEmpty)
+        _ = desk.feed(.heard(caller))
         #expect(
             desk.feed(.ended(person, HandoverEnd(.refused, because: "x"))) == [
                 Self.report(.ended, because: "the person has hung up")

@@ -138,8 +138,9 @@ struct CostTableTests {
         ]
         rows["A bot's server"] = [
             [
-                mebibytes(WireLimits.backlogBytes), mebibytes(WireLimits.messageBytes),
-                mebibytes(WireLimits.outboundBytesAtMost), mebibytes(BotRequestServer.requestMemory),
+                mebibytes(WireLimits.backlogBytes), mebibytes(WireLimits.realtimeBacklogBytes),
+                mebibytes(WireLimits.messageBytes), mebibytes(WireLimits.outboundBytesAtMost),
+                mebibytes(BotRequestServer.requestMemory),
             ],
             [
                 Double(WireLimits.messagesPerSecond), Double(WireLimits.messages),
@@ -154,8 +155,13 @@ struct CostTableTests {
             [Double(ProgramLife.mostRestarts)], [],
         ]
         rows["A program at control over HTTP"] = [
-            [kibibytes(ControlLimits.requestBytes), kibibytes(EventReader.batchBytes)], [],
-            [Double(ControlHTTPService.mostConnections), Double(EventStreams.limit)], [],
+            [
+                kibibytes(ControlLimits.requestBytes), kibibytes(EventReader.batchBytes),
+                kibibytes(RecordingStreams.pieceBytes),
+            ], [],
+            [
+                Double(ControlHTTPService.mostConnections), Double(EventStreams.limit), Double(RecordingStreams.limit),
+            ], [],
         ]
         rows["A program at the control socket"] = [
             [kibibytes(ControlLimits.requestBytes), Double(ControlEventBuffer.capacity)], [],

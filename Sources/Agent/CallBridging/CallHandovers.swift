@@ -94,7 +94,7 @@ public struct CallHandovers: ProtocolCore {
     private struct Handover {
         let request: HandoverRequest
         var phase: Phase
-        /// The caller and the person, of whom one or both do not hear the other yet.
+        /// Those of the caller and the person that do not hear the other one yet.
         var awaiting: Set<CallID> = []
     }
 

@@ -19,7 +19,7 @@ public struct BridgeLines: ~Copyable {
     /// Samples that a ring takes in one direction: 0.17 s, which is 16 KiB. Of a call that does not read, further sound is dropped.
     public static let capacity = MixPort.capacity
 
-    /// A call waits this long for sound of the other one: 0.3 s, the longest delay of a jitter buffer on a path that people bear, and
+    /// A call waits this long for sound of the other one: 0.3 s, the delay of a jitter buffer on a bad path, and
     /// the end of a key before it.
     public static let longestWait = Duration.milliseconds(JoinedQueue.longestWait / 48)
 

@@ -258,7 +258,7 @@ public struct PortLine: ~Copyable, Sendable {
     }
 }
 
-/// Whether all samples are below −72 dBFS, so that nobody hears them.
+/// Whether all samples are below −72 dBFS, which is not heard.
 @_noAllocation @_noLocks
 private func isSilent(_ frame: borrowing MutableSpan<Int16>) -> Bool {
     for index in 0..<frame.count where frame[index].magnitude > 8 { return false }

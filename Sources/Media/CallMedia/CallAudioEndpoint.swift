@@ -260,10 +260,12 @@ struct CallAudioEndpoint: ~Copyable {
             guard change.installs || number == announcementNumber else { return }
             exchangeEnds(&announcement, &change.player)
             announcementNumber = number
+            // One that is not heard ends without a trace.
+            let isHeard = announces && !(isBridged && bridgeHidesAnnouncement)
+            if change.installs || isHeard { edge.expectCut() }
             announces = change.installs
             announcementIsOver = false
             bridgeHidesAnnouncement = false
-            edge.expectCut()
         case .recording:
             recorder?.close()
             sentRecorder?.close()

@@ -57,8 +57,10 @@ struct ArrivalHistory: ~Copyable {
         if !isOvertaken, let least = steps.record(transit: transit, at: arrival, above: baseline) {
             beginPath(at: least, arrival)
         }
+        let isOfStall = stall.holds(
+            transit: transit, delay: transit &- baseline, duration: duration, isOvertaken: isOvertaken)
         updateBaseline(transit, arrival)
-        guard !stall.holds(delay: transit &- baseline, duration: duration, isOvertaken: isOvertaken) else { return }
+        guard !isOfStall else { return }
         let bin = Self.bin(transit &- baseline)
         highest = max(highest, bin)
         if count & 255 == 255 { forgetFaded() }
@@ -129,7 +131,7 @@ struct ArrivalHistory: ~Copyable {
         count = 0
         for index in 0..<16 { minima[index] = .max }
         steps = StepDetector()
-        stall.end()
+        stall.forgetPath()
         settledAt = .min
     }
 

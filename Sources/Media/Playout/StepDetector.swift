@@ -1,9 +1,11 @@
-/// Detects the packets of a stall that is so long that no delay could have bridged half of it. They come in a burst behind it, and are no
+/// Detects the packets of a stall of which no delay could have bridged half. They come in a burst behind it, and are no
 /// reason for more delay: that would remain for many seconds, and save nothing.
 struct LongStall {
     private let leastDelay: Int64
-    /// The delay of the newest packet of a stall that has not caught up.
+    /// The transit of the newest packet of a stall that has not caught up.
     private var newest: Int64?
+    /// The next packet may be one of a stall, whose path is not known any more.
+    private var isUnknown = false
 
     /// - Parameter longestDelay: The most delay that can be chosen, in nanoseconds.
     @_noAllocation @_noLocks
@@ -12,25 +14,26 @@ struct LongStall {
     /// Whether a packet is one of a stall.
     ///
     /// - Parameters:
-    ///   - delay: Nanoseconds above the fastest path.
+    ///   - transit: Its arrival minus its media time, in nanoseconds.
+    ///   - delay: That above the fastest path.
     ///   - duration: Nanoseconds of sound in the packet.
     ///   - isOvertaken: A packet sent later came before it.
     @_noAllocation @_noLocks
-    mutating func holds(delay: Int64, duration: Int64, isOvertaken: Bool) -> Bool {
+    mutating func holds(transit: Int64, delay: Int64, duration: Int64, isOvertaken: Bool) -> Bool {
         guard let former = newest else {
-            guard delay > leastDelay else { return false }
-            newest = delay
+            guard isUnknown || delay > leastDelay else { return false }
+            (newest, isUnknown) = (transit, false)
             return true
         }
         if isOvertaken { return true }
         // Packets that catch up come at least a quarter faster than they were sent.
-        newest = delay < former &- duration / 4 ? delay : nil
+        newest = transit < former &- duration / 4 ? transit : nil
         return newest != nil
     }
 
-    /// What comes next belongs to no stall.
+    /// The fastest path is not known any more.
     @_noAllocation @_noLocks
-    mutating func end() { newest = nil }
+    mutating func forgetPath() { (newest, isUnknown) = (nil, true) }
 }
 
 /// Detects by arrival times that a path has become longer at once, or that the sender was silent without advancing its
