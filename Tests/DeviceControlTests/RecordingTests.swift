@@ -122,9 +122,13 @@ struct RecordingTests {
             // More than a socket's buffers have room for.
             try server.keep("call.wav", Self.wav(8_000_000))
             try server.record("r1", files: ["call.wav"])
-            let clients = try (0..<RecordingStreams.limit).map { _ in try server.connect("GET /v1/history/r1/recording")
+            var clients: [Client] = []
+            // One after the other: requests that look up a record at once are limited, too.
+            for _ in 0..<RecordingStreams.limit {
+                let client = try server.connect("GET /v1/history/r1/recording")
+                try await until { client.receivesMore() }
+                clients.append(client)
             }
-            for client in clients { try await until { client.receivesMore() } }
             #expect(try await server.receivers() == RecordingStreams.limit)
             let late = try await server.ask("GET /v1/history/r1/recording")
             #expect(late.head.hasPrefix("HTTP/1.1 429") && late.text.contains("too_many"), "\(late.head)")
@@ -206,6 +210,7 @@ struct RecordingTests {
         private let service: NIOLoopBound<ControlHTTPService>
         private let loop: any EventLoop
         private let channel: any Channel
+        private let socket: ControlSocket
         private let began = Int64(Date().timeIntervalSince1970 * 1_000) - 10_000
 
         init(_ handler: ControlRequestHandler, _ folder: String, _ logger: Logger) async throws {
@@ -223,7 +228,7 @@ struct RecordingTests {
                     NIOLoopBound(listener, eventLoop: loop)
                 )
             }.get()
-            let socket = try ControlSocket(path: "\(folder)/s")
+            socket = try ControlSocket(path: "\(folder)/s")
             channel = try await HTTPListener.listen(
                 on: try #require(socket.takeDescriptor()), with: listener, on: loop)
             (self.desk, self.service, self.loop, self.folder) = (desk, service, loop, folder)
