@@ -11,6 +11,8 @@ export class Player {
   #isWanted = false;
   #isLoading = false;
   #loads = 0;
+  /** Ends the newest load. */
+  #loading = new AbortController();
   #isOver = false;
 
   /**
@@ -47,6 +49,7 @@ export class Player {
   /** Ends for good. */
   end() {
     this.#isOver = true;
+    this.#loading.abort();
     this.#stop();
     this.#audio.removeAttribute('src');
     this.#audio.load();
@@ -58,16 +61,18 @@ export class Player {
   /** Has the sound at `#at`, and plays it if that is wanted. */
   async #go() {
     const load = ++this.#loads;
+    this.#loading.abort();
+    this.#loading = new AbortController();
     try {
       if (!this.#isHere) {
         // The browser’s event of this pause comes while the part is loaded, and is no wish of the user.
         this.#isLoading = true;
         this.#audio.pause();
-        const part = await this.#recording.part(this.#at);
+        const part = await this.#recording.part(this.#at, this.#loading.signal);
         if (load !== this.#loads || this.#isOver) return URL.revokeObjectURL(part.url);
         await this.#take(part);
-        this.#isLoading = false;
       }
+      this.#isLoading = false;
       if (load !== this.#loads || !this.#part) return;
       this.#audio.currentTime = Math.max(0, this.#at - this.#part.from) / 1000;
       if (!this.#isWanted) return;
@@ -75,7 +80,7 @@ export class Player {
       this.#follow();
     } catch (error) {
       // A pause while it begins to play is no failure.
-      if (this.#isOver || /** @type {any} */ (error).name === 'AbortError') return;
+      if (this.#isOver || load !== this.#loads || /** @type {any} */ (error).name === 'AbortError') return;
       this.#isLoading = false;
       this.#wants(false);
       this.#heard.failed(error);

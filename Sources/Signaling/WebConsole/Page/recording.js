@@ -33,6 +33,11 @@ export class Recording {
   #pcm;
   /** The whole file, if it was read. @type {Blob | null} */
   #whole = null;
+  /**
+   * The pieces of an Ogg file, which is read once.
+   * @type {Promise<ArrayBuffer[]> | null}
+   */
+  #fileRead = null;
 
   /** Milliseconds. */
   length;
@@ -87,6 +92,7 @@ export class Recording {
     if (this.length <= 0) return 'This recording has no sound, or is of another kind than the device writes.';
     if (this.#pcm) return this.#total <= mostDrawnBytes ? null : `The recording has ${this.megabytes} MB, which is too much for a waveform here. It can be heard.`;
     if (this.#total > mostOggBytes) return `The recording has ${this.megabytes} MB, which is too much for this page. Play the file on the device’s machine.`;
+    if (!this.#isPlausible) return 'The recording’s length does not fit its size, so there is no waveform. It can be heard.';
     return this.length <= longestDecoded ? null : `The recording has ${Math.round(this.length / 60_000)} minutes, which is too long for a waveform here. It can be heard.`;
   }
 
@@ -97,7 +103,14 @@ export class Recording {
 
   /** Whether its waveform is drawn without being asked for. */
   get isShort() {
-    return this.#pcm === null || this.#total <= drawnBytes;
+    if (this.#pcm) return this.#total <= drawnBytes;
+    // Decoded, a minute of two channels has 23 MB.
+    return this.length <= 180_000 && this.#total <= 2_000_000;
+  }
+
+  /** Whether an Ogg file, which says itself how long it is, has at most the bitrate of Opus, 512 kb/s. */
+  get #isPlausible() {
+    return this.#total <= 64_000 * Math.max(this.length / 1000, 1);
   }
 
   /**
@@ -141,6 +154,7 @@ export class Recording {
     for (let channel = 0; channel < sound.numberOfChannels; channel += 1) {
       const samples = sound.getChannelData(channel);
       for (const [from, to] of pieces(0, samples.length, sliceBytes / 2)) {
+        if (this.#ended.signal.aborted) return peaks;
         peaks.take(channel, samples.subarray(from, to), from);
         await pause();
       }
@@ -150,33 +164,51 @@ export class Recording {
 
   /** The whole Ogg Opus file. @param {(share: number) => void} progress */
   async #file(progress) {
-    if (this.#whole) return this.#whole;
-    const read = [];
-    for (const [from, to] of pieces(0, this.#total, pieceBytes)) {
-      read.push((await this.#bytes(from, to)).bytes);
-      progress(to / this.#total);
+    this.#fileRead ??= this.#read(0, this.#total, this.#ended.signal, progress);
+    try {
+      return new Blob(await this.#fileRead, { type: 'audio/ogg' });
+    } catch (error) {
+      this.#fileRead = null;
+      throw error;
     }
-    this.#whole = new Blob(read, { type: 'audio/ogg' });
-    return this.#whole;
+  }
+
+  /**
+   * Reads in pieces, so that each has the time that a request may take.
+   * @param {number} begin
+   * @param {number} end
+   * @param {AbortSignal} [signal]
+   * @param {(share: number) => void} [progress]
+   */
+  async #read(begin, end, signal, progress) {
+    /** @type {ArrayBuffer[]} */
+    const read = [];
+    for (const [from, to] of pieces(begin, end, pieceBytes)) {
+      read.push((await this.#bytes(from, to, signal)).bytes);
+      progress?.((to - begin) / (end - begin));
+    }
+    return read;
   }
 
   /**
    * Loads what is heard around a moment. Its URL is for the caller to revoke.
    * @param {number} time in milliseconds from the recording’s beginning
+   * @param {AbortSignal} [signal] ends the load of a part
    * @returns {Promise<Part>}
    */
-  async part(time) {
+  async part(time, signal) {
     if (this.#pcm === null) return { url: URL.createObjectURL(await this.#file(() => {})), from: 0, to: this.length };
     if (this.#whole) return { url: URL.createObjectURL(this.#whole), from: 0, to: this.length };
     const { firstFrame, frames, from, to } = partAt(this.#pcm, time, partBytes);
     const begin = this.#pcm.begin + firstFrame * this.#pcm.frameBytes;
-    const { bytes } = await this.#bytes(begin, begin + frames * this.#pcm.frameBytes);
-    const file = new Blob([wavHead(this.#pcm, frames), bytes], { type: 'audio/wav' });
+    const read = await this.#read(begin, begin + frames * this.#pcm.frameBytes, signal);
+    const file = new Blob([wavHead(this.#pcm, frames), ...read], { type: 'audio/wav' });
     return { url: URL.createObjectURL(file), from, to };
   }
 
-  /** @param {number} from @param {number} to */
-  async #bytes(from, to) {
-    return this.#client.bytes(this.#path, { number: this.#number }, from, to, this.#ended.signal);
+  /** @param {number} from @param {number} to @param {AbortSignal} [signal] */
+  async #bytes(from, to, signal) {
+    const ends = signal ? AbortSignal.any([signal, this.#ended.signal]) : this.#ended.signal;
+    return this.#client.bytes(this.#path, { number: this.#number }, from, to, ends);
   }
 }
