@@ -311,6 +311,21 @@ extension [WireOutput] {
         #expect(bench.say(call("end_call")).faults == [.unknownEvent])
     }
 
+    @Test("A response that the caller has interrupted ends no call, though its function came whole")
+    func interruptedHangUp() {
+        var bench = SessionBench(.init(hangUpFunction: "end_call"))
+        _ = bench.sound(24_000, of: "goodbye", in: "1")
+        _ = bench.cleared(2_400)
+        func call(_ response: String) -> JSONValue {
+            [
+                "type": "response.output_item.done", "response_id": .string(response),
+                "item": ["type": "function_call", "name": "end_call", "status": "completed", "arguments": "{}"],
+            ]
+        }
+        #expect(bench.say(call("1")).isEmpty)
+        #expect(bench.say(call("2")) == [.hangUp(drains: true)])
+    }
+
     @Test("A flood of rubbish ends the wire, and a whole response may wait")
     func flood() {
         var bench = SessionBench()

@@ -45,7 +45,10 @@ struct HandoverSoundTests {
         }
 
         /// Whether it has just begun to hear the other one.
-        func takeOpening() -> Bool { audio.takeBridgeOpening() }
+        func takeOpening() -> Bool {
+            defer { audio.noteBridgeOpeningTold() }
+            return audio.hasBridgeOpened
+        }
 
         func stopMusic() {
             var change = AudioChange(.announcement(number: 1), installs: false)

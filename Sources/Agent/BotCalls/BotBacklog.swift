@@ -89,13 +89,13 @@ struct BotBacklog: Sendable {
         return marks
     }
 
-    /// Frees what was taken, once it is half of all, so that each byte moves once on average.
+    /// Frees what was taken, once it is half of all or 1 MiB, so that a byte moves ten times at most.
     private mutating func compact() {
         if firstItem * 2 >= items.count {
             items.removeFirst(firstItem)
             firstItem = 0
         }
-        if firstByte * 2 >= bytes.count {
+        if firstByte * 2 >= bytes.count || firstByte >= 1 << 20 {
             bytes.removeFirst(firstByte)
             firstByte = 0
         }

@@ -252,7 +252,7 @@ struct BotLine: ProtocolCore, Sendable {
 
     private mutating func clear(at now: Instant, into outbox: inout [Output]) {
         let discarded = backlog.removeAll()
-        if isClear, !clears.isEmpty {
+        if isClear, let newest = clears.last, newest.answers < Self.mostClears {
             clears[clears.count - 1].marks += discarded
             clears[clears.count - 1].answers += 1
             return

@@ -1,3 +1,4 @@
+internal import AudioKit
 internal import Call
 internal import CallMeetings
 public import CallParticipation
@@ -70,19 +71,23 @@ extension Device {
         let name = RecordingName(room: room, at: MonotonicClock.wallTime, key: CallMaker.newKey())
         let recording = try await sound.openRoomRecording(
             to: path, named: "\(name)",
-            onFailure: { [weak self] error in Task { await self?.publish(.fileFailed(id, error)) } },
+            onFailure: { [weak self] error in Task { await self?.noteFailure(ofRecording: room, error, of: id) } },
             onEnd: { [weak self] end in Task { await self?.publish(.roomRecordingEnded(id, room: room, end)) } })
-        return try begin(recording, of: id)
+        return try begin(recording, of: id, in: room)
+    }
+
+    /// What follows can be recorded to another file.
+    private func noteFailure(ofRecording room: String, _ error: AudioFileError, of id: CallID) {
+        publish(.fileFailed(id, error))
+        share.media.hall.stopRecording(room)
     }
 
     private func begin(
-        _ recording: consuming MediaEngine.OpenRecording, of id: CallID
+        _ recording: consuming MediaEngine.OpenRecording, of id: CallID, in room: String
     ) throws(CallSoundError) -> String {
         let (engine, file, path) = (engine, recording.file, recording.path)
         do throws(MeetingRefusal) {
-            let room = try share.media.hall.record(roomOf: id.number, to: path, into: recording.ring) {
-                engine.finish(file)
-            }
+            try share.media.hall.record(room, to: path, into: recording.ring) { engine.finish(file) }
             publish(.roomRecording(id, room: room, path: path))
             return path
         } catch {

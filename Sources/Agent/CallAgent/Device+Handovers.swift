@@ -122,7 +122,9 @@ extension Device {
             feed(music: .play(path, to: caller, repeats: true))
         case .whisper(.file(let path), let person): feed(music: .play(path, to: person, repeats: false))
         case .whisper(.text(let text), let person): speak(text, to: person)
-        case .stopSound(let call): feed(music: .stop(call))
+        case .stopSound(let call):
+            // A hold of the other call has put its music in the place of that.
+            if !participants.bridges.isPartnerHeld(of: call) { feed(music: .stop(call)) }
         case .join(let person, let caller, let role):
             feed(bridges: .join(caller, person, then: role == .listens ? .goBack : .hangUp, otherThen: .hangUp))
         case .dismissParticipant(let caller): dismissParticipant(of: caller)

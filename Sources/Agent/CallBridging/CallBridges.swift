@@ -68,6 +68,12 @@ public struct CallBridges: Sendable {
     /// The call that a call is joined to; nil if there is none.
     public func partner(of call: CallID) -> CallID? { ends[call]?.partner }
 
+    /// Whether the call that a call is joined to is on hold, so that it hears music.
+    public func isPartnerHeld(of call: CallID) -> Bool {
+        guard let partner = ends[call]?.partner else { return false }
+        return ends[partner]?.isHeld == true
+    }
+
     /// Takes what happened.
     public mutating func handle(_ input: Input, into outbox: inout [Output]) {
         switch input {

@@ -164,43 +164,42 @@ public final class MeetingHall: Sendable {
         return isMember
     }
 
-    /// Records what a member's room hears: those who speak, and its tones.
+    /// Records what a room hears: those who speak, and its tones.
     ///
     /// - Parameters:
     ///   - path: The file, for ``rooms``.
     ///   - ring: What a file thread empties.
     ///   - onEnd: Is called on the reporting thread when nothing more comes: the room has closed, or ``stopRecording(roomOf:)`` was called.
-    /// - Returns: The room.
-    /// - Throws: ``MeetingRefusal`` if the call is in no room, or the room is recorded already.
+    /// - Throws: ``MeetingRefusal`` if there is no such room, or it is recorded already.
     public func record(
-        roomOf member: UInt64, to path: String, into ring: consuming AudioRing.Producer,
+        _ name: String, to path: String, into ring: consuming AudioRing.Producer,
         onEnd: @escaping @Sendable () -> Void
-    ) throws(MeetingRefusal) -> String {
+    ) throws(MeetingRefusal) {
         var given: AudioRing.Producer? = .some(ring)
-        let room = try state.withLock { state throws(MeetingRefusal) in
-            guard let name = state.members[member]?.room, let number = state.rooms[name]?.number else {
-                throw .inNoRoom(member)
-            }
+        try state.withLock { state throws(MeetingRefusal) in
+            guard let number = state.rooms[name]?.number else { throw .noRoom(name) }
             if let path = state.rooms[name]?.recording { throw .recorded(name, path) }
-            guard let ring = given.take() else { return name }
+            guard let ring = given.take() else { return }
             state.lastRecording += 1
             state.recordings[state.lastRecording] = onEnd
             state.rooms[name]?.recording = path
             state.desk.record(number, as: state.lastRecording, into: ring)
-            return name
         }
         work.wakeup.signal()
-        return room
     }
 
     /// Ends the recording of a member's room.
     ///
     /// - Returns: The file; nil if the room is not recorded, or the call is in none.
-    public func stopRecording(roomOf member: UInt64) -> String? {
+    public func stopRecording(roomOf member: UInt64) -> String? { room(of: member).flatMap(stopRecording) }
+
+    /// Ends the recording of a room.
+    ///
+    /// - Returns: The file; nil if the room is not recorded.
+    @discardableResult
+    public func stopRecording(_ name: String) -> String? {
         let path = state.withLock { state -> String? in
-            guard let name = state.members[member]?.room, let room = state.rooms[name], let path = room.recording else {
-                return nil
-            }
+            guard let room = state.rooms[name], let path = room.recording else { return nil }
             state.rooms[name]?.recording = nil
             state.desk.stopRecording(of: room.number)
             return path
@@ -448,8 +447,8 @@ public struct MeetingRefusal: Error, Sendable, Equatable, CustomStringConvertibl
             description: "the mixing thread is busy for \(Int(share * 100)) % of its time; try again later")
     }
 
-    static func inNoRoom(_ member: UInt64) -> MeetingRefusal {
-        MeetingRefusal(description: "call \(member) is in no room; conference list shows the rooms")
+    static func noRoom(_ name: String) -> MeetingRefusal {
+        MeetingRefusal(description: "there is no room \"\(name)\" any more; conference list shows the rooms")
     }
 
     static func recorded(_ room: String, _ path: String) -> MeetingRefusal {

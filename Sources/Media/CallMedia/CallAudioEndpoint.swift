@@ -29,7 +29,8 @@ struct CallAudioEndpoint: ~Copyable {
     private var bridgeSuspendsLine = false
     /// The bridge is heard although a file is being played.
     private var bridgeHidesAnnouncement = false
-    private var bridgeHasOpened = false
+    /// The call hears the one that it is joined to, and that was not reported.
+    private(set) var hasBridgeOpened = false
     /// Samples of the call's sound so far, for programs that join it.
     private var position = 0
     /// A file that is heard in place of the source, and of a program.
@@ -128,7 +129,7 @@ struct CallAudioEndpoint: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func openBridge() {
         bridging = .heard
-        bridgeHasOpened = true
+        hasBridgeOpened = true
         edge.expectCut()
     }
 
@@ -304,12 +305,9 @@ struct CallAudioEndpoint: ~Copyable {
         return announcementNumber
     }
 
-    /// Whether the call has just begun to hear the one that it is joined to: true once.
+    /// The beginning of what is heard of the other call was reported.
     @_noAllocation @_noLocks
-    mutating func takeBridgeOpening() -> Bool {
-        defer { bridgeHasOpened = false }
-        return bridgeHasOpened
-    }
+    mutating func noteBridgeOpeningTold() { hasBridgeOpened = false }
 
     /// Whether the file has just been played to its end: true once.
     @_noAllocation @_noLocks

@@ -162,9 +162,12 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func takeAnnouncementEnd() -> UInt64? { audio.takeAnnouncementEnd() }
 
-    /// Whether the call has just begun to hear the one that it is joined to: true once.
+    /// Whether the call hears the one that it is joined to, and that was not reported.
+    package var hasBridgeOpened: Bool { @_noAllocation @_noLocks get { audio.hasBridgeOpened } }
+
+    /// That was reported.
     @_noAllocation @_noLocks
-    package mutating func takeBridgeOpening() -> Bool { audio.takeBridgeOpening() }
+    package mutating func noteBridgeOpeningTold() { audio.noteBridgeOpeningTold() }
 
     /// The next key of the peer that has not been reported.
     @_noAllocation @_noLocks

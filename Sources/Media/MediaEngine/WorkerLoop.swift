@@ -376,7 +376,9 @@ extension WorkerLoop {
             unsafe reportEvents(of: call)
             if unsafe call.pointee.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
-            if unsafe call.pointee.takeBridgeOpening() { emit(.bridgeHeard(unsafe call.pointee.id)) }
+            if unsafe call.pointee.hasBridgeOpened, emit(.bridgeHeard(unsafe call.pointee.id)) {
+                unsafe call.pointee.noteBridgeOpeningTold()
+            }
             if let number = unsafe call.pointee.takeAnnouncementEnd() {
                 emit(.announcementEnded(unsafe call.pointee.id, number: number))
             }

@@ -322,6 +322,8 @@ enum BotConfiguration {
         if wire != .asterisk { section.rejectIdle(\.control, "belongs to wire: asterisk; remove it", &problems) }
         let isSession = wire == .realtime && url.map { WebAddress.Scheme.sockets.contains($0.scheme) } == true
         if isSession { return realtime(session, section, &problems) }
+        // It depends on the URL, which has a problem of its own.
+        if wire == .realtime, url == nil { return nil }
         let reason = "belongs to wire: realtime with a URL of ws:// or wss://; remove it"
         section.rejectIdle(\.realtimeVersion, reason, &problems)
         section.rejectIdle(\.speaksFirst, reason, &problems)

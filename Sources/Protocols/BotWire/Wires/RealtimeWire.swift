@@ -170,7 +170,10 @@ struct RealtimeForm: StreamForm {
             guard interrupts else { return [] }
             playback.clear()
             return [.clear]
-        case "response.output_item.done": return try functionCall(in: event.value["item"])
+        case "response.output_item.done":
+            // What the caller has interrupted ends no call, though the server may have it whole.
+            guard !playback.isInterrupted(response: event.value["response_id"]?.string ?? "") else { return [] }
+            return try functionCall(in: event.value["item"])
         case "response.done": return try end(of: event.value["response"])
         case "error": return try report(event.value["error"])
         // There are many more events, and new ones.
@@ -295,6 +298,9 @@ struct RealtimePlayback: Sendable {
         discarded.append(items)
         items = []
     }
+
+    /// Whether a response was interrupted, by the caller or by the server.
+    func isInterrupted(response: String) -> Bool { !response.isEmpty && response == interrupted }
 
     /// The sound was discarded.
     ///
