@@ -257,9 +257,7 @@ def heard(scene: Scene) -> None:
         words = page.run(f"return document.querySelector('#lane-{lane} canvas').getAttribute('aria-label')")
         if not re.search(r"\d", words) or drawn(page, lane) == 0:
             raise Failed(f"the lane {lane} shows nothing, or does not say what: {words!r}")
-    page.driver.execute_script(
-        "const it = document.querySelector('#timeline-at'); it.value = 43500; it.dispatchEvent(new Event('input'))"
-    )
+    page.driver.execute_script("const it = document.querySelector('#timeline-at'); it.value = 43500; it.dispatchEvent(new Event('input'))")
     shown(page, ".timeline-words", r"No packet came for 6\.0 s.*In this second: no packet came; 120 ms concealed; 880 ms silent")
     page.find(".moments li:nth-child(5) button").send_keys(Keys.ENTER)
     shown(page, ".timeline-words", r"^41\.[01] s: ")
@@ -297,7 +295,10 @@ def heard(scene: Scene) -> None:
     if TOKEN in colleague.run("return performance.getEntriesByType('resource').map((one) => one.name).join()"):
         raise Failed("the token is in a URL")
     see(page, 62)
-    wait("the other record has its own waveform", lambda: page.sees("#lane-sound canvas") and page.text("#play-recording") == "Play the recording")
+    wait(
+        "the other record has its own waveform",
+        lambda: page.sees("#lane-sound canvas") and page.text("#play-recording") == "Play the recording",
+    )
     problems = [line for one in (page, colleague) for line in one.complaints()]
     for one in (page, colleague):
         scene.pages.remove(one)
