@@ -147,6 +147,8 @@ struct WebhookCourierTests {
         let webhook = try webhook(at: "http://127.0.0.1:\(server.port)/")
         let store = await EventStore.open(folder: folder, logger: logger)
         try await with([webhook], store) { office in
+            // A file that is being written has another name until it is whole.
+            try await until { !files().isEmpty }
             // What is written to a folder fails, as on a full disk.
             for name in ["events.log", files()[0]] {
                 try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
@@ -165,7 +167,8 @@ struct WebhookCourierTests {
     private func remove() { try? FileManager.default.removeItem(atPath: folder) }
 
     private func files() -> [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).filter { $0.hasPrefix("webhook-") }
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
+            .filter { $0.hasPrefix("webhook-") && !$0.hasSuffix(".new") }
     }
 
     private func signature(of request: Receiver.Request, _ secret: String) -> String {
