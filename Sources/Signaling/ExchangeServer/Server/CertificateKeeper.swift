@@ -70,7 +70,7 @@ final class CertificateKeeper {
         switch source {
         case .files(let files):
             warnOfEnd(of: files)
-            hub.loop.runWithFiles {
+            hub.runWithFiles {
                 CertificateVersions(files)
             } then: { [weak self] versions in
                 guard let self, !hub.isStopping else { return }
@@ -83,7 +83,7 @@ final class CertificateKeeper {
             guard !good.contains(now.unixMilliseconds / 1_000) else { return }
             // Once at a time: the next look is at the new one, or after an hour.
             source = .own(authority, good: now.unixMilliseconds / 1_000 - 3_600...now.unixMilliseconds / 1_000 + 3_600)
-            hub.loop.runWithFiles {
+            hub.runWithFiles {
                 Self.issue(authority, at: now)
             } then: { [weak self] result in
                 guard let self, generation == began else { return }
@@ -99,7 +99,7 @@ final class CertificateKeeper {
         guard versions != read, versions == seen else { return }
         read = versions
         let began = generation
-        hub.loop.runWithFiles {
+        hub.runWithFiles {
             Self.load(files)
         } then: { [weak self] result in
             guard let self, generation == began else { return }

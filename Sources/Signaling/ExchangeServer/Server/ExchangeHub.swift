@@ -12,6 +12,8 @@ import Realtime
 /// Lives on one event loop, on which everything of one exchange runs; that makes it ordered without locks.
 final class ExchangeHub {
     let loop: any EventLoop
+    /// The way of what other threads find out to the event loop. The exchange closes it at its end.
+    let door: LoopDoor
     private let logger: Logger
     private let clock: (() -> Instant)?
     /// Reads a message from a socket.
@@ -95,6 +97,7 @@ final class ExchangeHub {
         reader: @escaping (ExchangeHub, [UInt8], ConnectionID) -> ExchangeCore.Input = ExchangeHub.read
     ) {
         self.loop = loop
+        door = LoopDoor(to: loop)
         self.clock = clock
         self.reader = reader
         self.logger = logger
@@ -295,10 +298,10 @@ final class ExchangeHub {
     /// Makes one attempt at a push, beside everything else.
     func post(_ push: StoredPush) {
         guard let pushSender else { return }
-        let (now, loop, hub) = (now, loop, NIOLoopBound(self, eventLoop: loop))
+        let (now, door, hub) = (now, door, NIOLoopBound(self, eventLoop: loop))
         Task {
             let answer = await pushSender.send(push, at: now)
-            loop.execute { hub.value.handle(.pushAnswered(push.id, attempt: push.attempts, answer)) }
+            door.execute { hub.value.handle(.pushAnswered(push.id, attempt: push.attempts, answer)) }
         }
     }
 

@@ -25,6 +25,8 @@ public final class ExchangeServer: Sendable {
 
     private let channel: any Channel
     private let hub: NIOLoopBound<ExchangeHub>
+    /// The hub's.
+    private let door: LoopDoor
     /// What else lives on the event loop.
     private let parts: NIOLoopBound<Parts>
     /// One reload after the other.
@@ -34,12 +36,13 @@ public final class ExchangeServer: Sendable {
     private let pushSender: PushSender?
 
     private init(
-        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, parts: NIOLoopBound<Parts>,
+        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, door: LoopDoor, parts: NIOLoopBound<Parts>,
         passwordThread: NIOThreadPool, disk: ExchangeDisk?, pushSender: PushSender?,
         configuration: ExchangeConfiguration, certificateNames: [String]
     ) {
         self.channel = channel
         self.hub = hub
+        self.door = door
         self.parts = parts
         self.configuration = Mutex(configuration)
         self.passwordThread = passwordThread
@@ -90,7 +93,7 @@ public final class ExchangeServer: Sendable {
         passwordThread.start()
         let pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
         do {
-            let hub = try await loop.submit {
+            let (hub, door) = try await loop.submit {
                 let hub = ExchangeHub(
                     loop: loop, configuration: configuration, logger: logger,
                     journal: disk.map {
@@ -99,7 +102,7 @@ public final class ExchangeServer: Sendable {
                         return (CommitGate(disk, loop: loop, limits: limits), $0.saved)
                     },
                     pushSender: pushSender)
-                return NIOLoopBound(hub, eventLoop: loop)
+                return (NIOLoopBound(hub, eventLoop: loop), hub.door)
             }.get()
             let (front, listener) = try await loop.submit {
                 let front = ExchangeFront(
@@ -120,7 +123,7 @@ public final class ExchangeServer: Sendable {
             let shares = configuration.memoryShares
             logger.debug("Memory limits are set", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
             return ExchangeServer(
-                channel: channel, hub: hub, parts: parts, passwordThread: passwordThread, disk: disk,
+                channel: channel, hub: hub, door: door, parts: parts, passwordThread: passwordThread, disk: disk,
                 pushSender: pushSender, configuration: configuration,
                 certificateNames: certificate.identity?.names ?? [])
         } catch {
@@ -228,6 +231,7 @@ public final class ExchangeServer: Sendable {
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
         if disk?.isShared == false { await disk?.close() }
+        door.close()
     }
 
     /// The standby that continues, once it is ready; nil without one.

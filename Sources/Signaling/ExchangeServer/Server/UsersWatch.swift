@@ -1,6 +1,7 @@
 import BlockingWork
 import ConfigReader
 import ExchangeCore
+import HTTPTransport
 import Logging
 import NIOCore
 
@@ -30,7 +31,7 @@ final class UsersWatch {
     /// Looks at the file now, and every second from then on.
     func start() {
         let (reader, configured, began) = (reader, configured, generation)
-        hub.loop.runWithFiles { () -> (UsersReader, UsersReader.Finding?) in
+        hub.runWithFiles { () -> (UsersReader, UsersReader.Finding?) in
             var reader = reader
             let finding = reader.look(beside: configured)
             return (reader, finding)
@@ -63,11 +64,16 @@ final class UsersWatch {
     }
 }
 
-extension EventLoop {
-    /// Does work that a disk may hold up on a thread for it, and hands the result to this event loop. Call it there.
+extension ExchangeHub {
+    /// Does work that a disk may hold up on a thread for it, and hands the result to this event loop, unless the exchange has stopped
+    /// by then. Call it there.
     func runWithFiles<Value: Sendable>(
         _ work: @escaping @Sendable () -> Value, then: @escaping (Value) -> Void
     ) {
-        makeFutureWithTask { await BlockingThreads.files.run(work) }.assumeIsolated().whenSuccess(then)
+        let (door, then) = (door, NIOLoopBound(then, eventLoop: loop))
+        Task {
+            let value = await BlockingThreads.files.run(work)
+            door.execute { then.value(value) }
+        }
     }
 }
