@@ -3,12 +3,14 @@
     scraped.py HANDSET FOLDER
 
 HANDSET is the program, FOLDER has alerts.yaml and grafana-dashboard.json. prometheus and promtool are on the PATH. The device, on ALSA's
-null card, has one call, from `handset call`. promtool checks the metrics of both. Prometheus must take each query, and all metrics in it
+null card, has one call, from `handset call`, and sends its events to a webhook.
+promtool checks the metrics of both. Prometheus must take each query, and all metrics in it
 must be there, except those of a trunk, because none runs.
 """
 
 from __future__ import annotations
 
+import http.server
 import json
 import pathlib
 import re
@@ -16,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -48,6 +51,18 @@ def eventually(what: str, ask):
     sys.exit(f"{what} did not come about within {PATIENCE_SECONDS} s")
 
 
+class Webhook(http.server.BaseHTTPRequestHandler):
+    """Takes each event."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 class Site:
     """An exchange and a device, each with metrics."""
 
@@ -55,10 +70,12 @@ class Site:
         self.handset, self.folder = handset, folder
         self.server = f"127.0.0.1:{free_port()}"
         self.metrics = {name: f"127.0.0.1:{free_port()}" for name in ("exchange", "device")}
-        for name in ("alice.token", "caller.token", "app.secret"):
+        self.webhook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Webhook)
+        threading.Thread(target=self.webhook.serve_forever, daemon=True).start()
+        for name in ("alice.token", "caller.token", "app.secret", "webhook.secret"):
             secret = folder / name
             secret.touch(0o600)
-            secret.write_text(f"{name} of a trial\n")
+            secret.write_text(f"{name} of a trial, long enough\n")
         (folder / "exchange.yaml").write_text(
             f"listen: {self.server}\n"
             "apps: [{ key: trial, secret_file: app.secret }]\n"
@@ -72,7 +89,8 @@ class Site:
         (folder / "device.yaml").write_text(
             account % "alice"
             + 'behaviour: { source: card }\naudio: { playback: "null", capture: "null" }\n'
-            + "control: { socket: control.sock, http: { socket: http.sock } }\n"
+            + "control:\n  socket: control.sock\n  http: { socket: http.sock, history_folder: events }\n"
+            + f'  webhooks: [{{ url: "http://127.0.0.1:{self.webhook.server_port}/", secret_file: webhook.secret }}]\n'
             + 'traces: { url: "http://127.0.0.1:9" }\n'
             + f'monitoring: {{ listen: "{self.metrics["device"]}" }}\n'
         )
@@ -93,6 +111,7 @@ class Site:
         for process in self.processes:
             process.terminate()
             process.wait()
+        self.webhook.shutdown()
 
 
 def queries(folder: pathlib.Path) -> list[str]:
@@ -148,7 +167,8 @@ def main() -> None:
             try:
                 eventually("a scrape of both", lambda: len(prometheus.ask("up == 1")) == len(site.metrics))
                 site.call()
-                eventually("the call in the metrics", lambda: prometheus.ask("sum(handset_calls_ended_total) > 0"))
+                for what in ("sum(handset_calls_ended_total) > 0", "sum(handset_webhook_events_total) > 0"):
+                    eventually(f"the call in {what}", lambda what=what: prometheus.ask(what))
                 for part, place in site.metrics.items():
                     metrics = fetch(f"http://{place}/metrics")
                     check = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True)
