@@ -1,4 +1,5 @@
 import Foundation
+import RelaySupport
 import TestSupport
 import Testing
 
@@ -169,10 +170,59 @@ struct DoctorTests {
         #expect(
             try await report(first.url, same.url, code: 0)["nat"]?.seen.last?.contains("endpoint-independent") == true)
         #expect(try await report(first.url, other.url, code: 1).codes == ["mapping_endpoint_dependent"])
-        let relayed = try await report(first.url, other.url, relay.url(scheme: "turn"), code: 0)
+        // It asks for a login again and again.
+        let relayed = try await report(first.url, other.url, relay.url(scheme: "turn"), code: 4)
         #expect(relayed["nat"]?.seen.contains { $0.contains("asks for a login") } == true)
+        #expect(relayed.codes == ["relay_unauthorized"])
         let beside = try await report(first.url, silent.url, code: 1)
         #expect(beside.codes == ["stun_silent"] && beside["nat"]?.findings.first?.side == "service")
+        exchange.send(SIGTERM)
+        _ = await exchange.ending()
+    }
+
+    @Test(
+        "TURN servers are asked for a relayed address over UDP, TCP and TLS; a wrong password and a closed port are named",
+        .enabled(if: RelayServer.isInstalled))
+    func relays() async throws {
+        let site = try Site(port: try freePort())
+        defer { site.remove() }
+        let exchange = try await Self.serve(site)
+        let server = try RelayServer()
+        try Data(RelayServer.password.utf8).write(to: URL(fileURLWithPath: site.path("turn.secret")))
+        try Data("another".utf8).write(to: URL(fileURLWithPath: site.path("wrong.secret")))
+        func report(_ urls: [String], password: String = "turn.secret", code: Int32) async throws -> DoctorReportObject
+        {
+            let configuration = site.path("turn.yaml")
+            let list = urls.map { "\"\($0)\"" }.joined(separator: ", ")
+            let text = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
+                .replacingOccurrences(
+                    of: "media:\n",
+                    with: """
+                        media:
+                          relay_trust_roots: "\(server.certificate)"
+                          ice_servers:
+                            - { urls: [\(list)], username: \(RelayServer.username), credential_file: \(password) }
+
+                        """)
+            try text.write(toFile: configuration, atomically: true, encoding: .utf8)
+            return try await Self.doctor(configuration, expecting: code)
+        }
+        let good = try await report(
+            [
+                "turn:127.0.0.1:\(server.port)", "turn:127.0.0.1:\(server.port)?transport=tcp",
+                "turns:localhost:\(server.securePort)?transport=tcp",
+            ], code: 0)
+        #expect(good["relays"]?.outcome == "fine")
+        #expect(
+            good["relays"]?.seen.filter { $0.contains("relays at 127.0.0.1:") }.count == 3,
+            "\(good["relays"]?.seen ?? [])")
+        let wrong = try await report(["turn:127.0.0.1:\(server.port)"], password: "wrong.secret", code: 4)
+        #expect(wrong.codes == ["relay_unauthorized"] && wrong["relays"]?.findings.first?.side == "this_side")
+        let closed = try await report(["turn:127.0.0.1:\(try freePort())?transport=tcp"], code: 5)
+        #expect(closed.codes == ["relay_unreachable"])
+        // The server's certificate is for another name than its address.
+        let unnamed = try await report(["turns:127.0.0.1:\(server.securePort)?transport=tcp"], code: 5)
+        #expect(unnamed.codes == ["relay_unreachable"])
         exchange.send(SIGTERM)
         _ = await exchange.ending()
     }

@@ -45,6 +45,7 @@ struct DeviceDiagnosisTests {
         facts.login = .facts(.granted(user: "front"))
         facts.ports = .facts([PortFacts("media.ports: UDP 16384-16583", count: 200, needed: 4)])
         facts.nat = .facts([stun(1, sees: 40_000), stun(2, sees: 40_000)])
+        facts.relays = .facts([RelayFacts("turn:turn.example.org", true, .relayed(address("192.0.2.3", 50_000)))])
         facts.card = .facts(SoundCardFacts("default", peakDBFS: -52))
         facts.rights = .facts(RightsFacts(user: 999, priority: 20))
         facts.folders = .facts([FolderFacts("/rec", key: "behaviour.record_folder", freeBytes: 5_000_000_000)])
@@ -249,6 +250,26 @@ struct DeviceDiagnosisTests {
         #expect(beside.map(\.code) == [.stunSilent] && beside.map(\.side) == [.service])
         #expect(
             Self.codes { $0.nat = .facts([STUNFacts("turns:a", at: nil, .notTried("over TLS"))]) } == [])
+    }
+
+    @Test(
+        "A TURN server that refuses the login names the side that gave the login; other failures have codes of their own"
+    )
+    func relays() throws {
+        func found(_ result: RelayFacts.Result, isConfigured: Bool = true) -> DeviceFinding? {
+            Self.found { $0.relays = .facts([RelayFacts("turn:a", isConfigured, result)]) }.first
+        }
+        let refused = RelayFacts.Result.unauthorized("it answers 401 \"Unauthorized\"")
+        #expect(found(refused)?.code == .relayUnauthorized && found(refused)?.side == .ours)
+        #expect(found(refused, isConfigured: false)?.side == .service)
+        #expect(found(.refused("it answers 486 \"Quota\""))?.code == .relayRefused)
+        #expect(found(.unreachable("refused"))?.code == .relayUnreachable)
+        #expect(found(.silent(seconds: 5))?.code == .relayUnreachable)
+        #expect(found(.redirected(to: Self.address("192.0.2.9", 3_478))) == nil)
+        let none = try Self.step(.relays) { $0.relays = .facts([]) }
+        #expect(none.outcome == .skipped("there is no TURN server"))
+        let unasked = try Self.step(.relays) { $0.relays = .facts([RelayFacts("turn:a", true, .notTried("no login"))]) }
+        #expect(unasked.outcome == .skipped("no TURN server is asked") && unasked.evidence == ["turn:a: no login"])
     }
 
     @Test("A card that does not open, one that stalls, and a microphone that gives zeros are named")

@@ -43,6 +43,7 @@ struct DoctorPageTests {
             "and an answer, \(DoctorBounds.answer) s each | \(3 * DoctorBounds.answer) s |",
             "| `login` | \(DoctorBounds.login) s |",
             "| `nat` | \(DoctorBounds.datagrams) s, and \(DoctorBounds.stunNames) s for names",
+            "| `relays` | \(DoctorBounds.relay) s |",
             "| `card` | \(DoctorBounds.card) s |", "| all of these together | \(DoctorBounds.all) s |",
             "| `call` | \(DoctorBounds.call) s |",
         ] {

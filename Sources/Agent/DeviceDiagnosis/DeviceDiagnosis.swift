@@ -21,6 +21,7 @@ public struct DeviceDiagnosis: Hashable, Sendable {
             Self.step(.login, facts.login, Self.login),
             Self.step(.ports, facts.ports, MachineRules.ports),
             Self.step(.nat, facts.nat, NetworkRules.nat),
+            Self.step(.relays, facts.relays, NetworkRules.relays),
             Self.step(.card, facts.card, MachineRules.card),
             Self.step(.rights, facts.rights, MachineRules.rights),
             Self.step(.disk, facts.folders, MachineRules.folders),

@@ -26,6 +26,8 @@ public struct DeviceFacts: Hashable, Sendable {
     public var ports = Gathered<[PortFacts]>.skipped(unread)
     /// What STUN and TURN servers answer.
     public var nat = Gathered<[STUNFacts]>.skipped(unread)
+    /// What TURN servers give for the login that the device has.
+    public var relays = Gathered<[RelayFacts]>.skipped(unread)
     /// The sound card.
     public var card = Gathered<SoundCardFacts>.skipped(unread)
     /// Real-time priority and locked memory.
@@ -268,6 +270,41 @@ public struct STUNFacts: Hashable, Sendable {
         self.address = address
         self.local = local
         self.answer = answer
+    }
+}
+
+/// What a TURN server gave when it was asked for a relayed address.
+public struct RelayFacts: Hashable, Sendable {
+    /// What came of it.
+    public enum Result: Hashable, Sendable {
+        /// This address, which was given back.
+        case relayed(SocketAddress)
+        /// It refuses the login, in these words.
+        case unauthorized(String)
+        /// It takes the login, and refuses an address, in these words; or it is no TURN server.
+        case refused(String)
+        /// It names another server.
+        case redirected(to: SocketAddress)
+        /// No connection to it could be made.
+        case unreachable(String)
+        /// Nothing came in this number of seconds.
+        case silent(seconds: Int)
+        /// It was not asked, for this reason.
+        case notTried(String)
+    }
+
+    /// The server as the configuration or the service names it.
+    public var url: String
+    /// Whether the configuration names it, and its login, rather than the service.
+    public var isConfigured: Bool
+    /// What came of it.
+    public var result: Result
+
+    /// Takes all of them.
+    public init(_ url: String, _ isConfigured: Bool, _ result: Result) {
+        self.url = url
+        self.isConfigured = isConfigured
+        self.result = result
     }
 }
 

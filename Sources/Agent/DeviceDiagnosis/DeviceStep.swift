@@ -30,6 +30,9 @@ public struct DeviceFinding: Hashable, Sendable {
         case udpBlocked = "udp_blocked"
         case stunSilent = "stun_silent"
         case mappingDependent = "mapping_endpoint_dependent"
+        case relayUnauthorized = "relay_unauthorized"
+        case relayRefused = "relay_refused"
+        case relayUnreachable = "relay_unreachable"
         case cardUnusable = "card_unusable"
         case cardStalled = "card_stalled"
         case microphoneSilent = "microphone_silent"
@@ -66,8 +69,8 @@ public struct DeviceFinding: Hashable, Sendable {
 public struct DeviceStep: Hashable, Sendable {
     /// The steps, in their order.
     public enum Name: String, CaseIterable, Hashable, Sendable {
-        case configuration, device, names, connections, certificates, clock, login, ports, nat, card, rights, disk
-        case descriptors, call
+        case configuration, device, names, connections, certificates, clock, login, ports, nat, relays, card, rights
+        case disk, descriptors, call
     }
 
     /// What came of a step.

@@ -44,16 +44,17 @@ extension ExitStatus {
             switch code {
             case .configurationWrong: .configuration
             case .nameUnknown, .namesUnanswered, .connectionRefused, .connectionTimeout, .noRoute, .serverSilent,
-                .sipSilent, .wrongProtocol:
+                .sipSilent, .wrongProtocol, .relayUnreachable:
                 .serverUnreachable
             case .certificateExpired, .certificateEarly, .certificateWrongName, .certificateUntrusted:
                 .certificateNotTrusted
-            case .loginRefused, .tokenExpired: .loginRefused
+            case .loginRefused, .tokenExpired, .relayUnauthorized: .loginRefused
             case .portInUse: .portInUse
             case .cardUnusable, .cardStalled: .soundCardUnusable
             case .folderUnusable, .diskFull: .recordingFailed
             case .certificateEndsSoon, .clockImplausible, .clockOff, .loginFailed, .portUnusable, .udpBlocked,
-                .stunSilent, .mappingDependent, .microphoneSilent, .realtimeRefused, .memoryLockRefused, .diskSmall,
+                .stunSilent, .mappingDependent, .relayRefused, .microphoneSilent, .realtimeRefused, .memoryLockRefused,
+                .diskSmall,
                 .descriptorsFew, .callFailed:
                 .failed
             }

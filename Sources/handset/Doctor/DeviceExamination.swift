@@ -83,17 +83,21 @@ struct DeviceExamination: Sendable {
     ) async {
         var names: NameSurvey.Answers = [:]
         let servers = await lookUp(configuration, &names, into: &facts)
-        let trust: TLSTrust
-        do throws(TLSTrust.Unreadable) {
-            trust = try TLSTrust(trustRootFile: configuration.account.trustRoots)
-        } catch {
-            trust = .system
-        }
-        let reached = await ServerProbe(trust: trust).look(at: servers)
+        let reached = await ServerProbe(trust: Self.trust(configuration.account.trustRoots)).look(at: servers)
         facts.servers = .facts(reached)
         let (login, named) = await Self.login(configuration, reached, isRunning: isRunning)
         facts.login = login
-        facts.nat = await Self.stun(configuration.media.iceServers + named, names)
+        let list = configuration.media.iceServers + named
+        await Self.addNames(of: list, to: &names)
+        facts.nat = await Self.stun(list, names)
+        let (asked, others) = RelayProbe.servers(of: list, configured: configuration.media.iceServers.count, names)
+        let relays = RelayProbe(trust: Self.trust(configuration.media.relayTrustRoots))
+        facts.relays = .facts(await relays.ask(asked) + others)
+    }
+
+    /// The trust in a file's certificates; that of the system if the file cannot be read, which the configuration's problems say.
+    private static func trust(_ file: String?) -> TLSTrust {
+        do throws(TLSTrust.Unreadable) { return try TLSTrust(trustRootFile: file) } catch { return .system }
     }
 
     /// Looks up the names of all servers.
@@ -152,18 +156,20 @@ struct DeviceExamination: Sendable {
         return (.facts(result.login), result.servers)
     }
 
+    /// Looks up the names of servers that only the service gave.
+    private static func addNames(of list: [CallControl.ICEServer], to names: inout NameSurvey.Answers) async {
+        let missing = STUNProbe.hosts(of: list).filter { names[$0] == nil }
+        guard !missing.isEmpty else { return }
+        let found = await DoctorBounds.within(DoctorBounds.stunNames) {
+            await BlockingThreads.names.run { NameSurvey.addresses(of: missing) }
+        }
+        names.merge(found ?? [:]) { $1 }
+    }
+
     /// Asks the servers that the configuration and the service name.
     private static func stun(
-        _ list: [CallControl.ICEServer], _ known: NameSurvey.Answers
+        _ list: [CallControl.ICEServer], _ names: NameSurvey.Answers
     ) async -> Gathered<[STUNFacts]> {
-        var names = known
-        let missing = STUNProbe.hosts(of: list).filter { names[$0] == nil }
-        if !missing.isEmpty {
-            let found = await DoctorBounds.within(DoctorBounds.stunNames) {
-                await BlockingThreads.names.run { NameSurvey.addresses(of: missing) }
-            }
-            names.merge(found ?? [:]) { $1 }
-        }
         let (asked, others) = STUNProbe.servers(of: list, names)
         return .facts(await STUNProbe.ask(asked) + others)
     }

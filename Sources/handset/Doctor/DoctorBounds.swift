@@ -16,13 +16,15 @@ enum DoctorBounds {
     static let datagrams = 3
     /// The names of those that only the exchange gave.
     static let stunNames = 5
+    /// A relayed address; all servers are asked at a time.
+    static let relay = 5
     /// The sound card.
     static let card = 10
     /// The call to itself, with the logins of both ends.
     static let call = 30
 
     /// All steps without the call.
-    static let all = device + names + connection + 3 * answer + login + datagrams + stunNames + card
+    static let all = device + names + connection + 3 * answer + login + datagrams + stunNames + relay + card
 
     /// Runs work that may hang. It is cancelled after this number of seconds, and not waited for.
     ///
