@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export SWIFT_BACKTRACE=enable=no
 
 # Debian packages that building and testing need.
-build_packages=(pkg-config libasound2-dev libc-ares-dev libexpat1-dev libopus-dev libopusfile-dev libspeexdsp-dev
+build_packages=(pkg-config libasound2-dev libc-ares-dev libexpat1-dev libjemalloc2 libopus-dev libopusfile-dev libspeexdsp-dev
     libsqlite3-dev libsrtp2-dev libssl-dev libyaml-dev)
 
 # Reports progress on standard error, so that results on standard output stay clean.
@@ -83,6 +83,27 @@ ensure_swift() {
         die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
 }
 
+# Builds as `swift build` does with the same arguments, and sooner; the first argument is the folder of the build. Compilers take an eighth
+# less time with jemalloc. Of the modules that it can compile next SwiftPM takes the last by name, so the longest chain, which begins with
+# Atomics, would wait for all others.
+build_swift() {
+    local folder=$1 allocator argument first=()
+    shift
+    allocator=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
+    [[ -r $allocator ]] || allocator=
+    if [[ ! -e $folder/release/Modules/Atomics.swiftmodule ]]; then
+        for argument in "$@"; do
+            case $argument in
+                --product | --build-tests) first+=(--target Atomics) ;;
+                handset) ;;
+                *) first+=("$argument") ;;
+            esac
+        done
+        LD_PRELOAD=$allocator swift build "${first[@]}" || return
+    fi
+    LD_PRELOAD=$allocator swift build "$@"
+}
+
 # Settings of a release; RELEASING.md says what each costs. Debugging information is left out with SwiftPM's own option, because SwiftPM
 # adds another -g after `-Xcc -g0`.
 release_settings=(--static-swift-stdlib -debug-info-format none)
@@ -125,7 +146,7 @@ build_release() {
         rm -f "$release_stamp"
         mkdir -p "$root/.build"
         touch "$release_stamp.new"  # What changes during the build is newer.
-        swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2 || return
+        build_swift "$root/.build" -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2 || return
         release_text "$@" >"$release_stamp" || return
         touch --reference="$release_stamp.new" "$release_stamp"
     fi
