@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 /// `handset setup`, from the real command, with a real exchange.
@@ -298,6 +299,33 @@ struct SetupCommandTests {
         try await device.line(containing: "Ready")
     }
 
+    @Test("What it tries is the configuration that it wrote, though another user puts one of theirs in its place at once")
+    func replacedConfiguration() async throws {
+        defer { site.remove() }
+        let (peer, others) = (try SIPPeer(), try SIPPeer())
+        defer {
+            peer.end()
+            others.end()
+        }
+        let password = ["PASSWORD": "secret-0123"]
+        func arguments(_ port: UInt16) -> [String] {
+            ["--sip", "desk@127.0.0.1", "--sip-server", "127.0.0.1:\(port)", "--sip-transport", "udp"]
+                + ["--password-env", "PASSWORD", "--force"]
+        }
+        let theirs = try await setup(arguments(others.port) + ["--no-trial"], app: [], environment: password)
+        #expect(theirs.code == 0, "\(theirs.process.errorText)")
+        let replacing = Replacement(of: site.path("etc/front.yaml"))
+        defer { replacing.end() }
+        // Once the other user's file is there before the command would read it.
+        for _ in 0..<5 {
+            let made = try await setup(arguments(peer.port), app: [], environment: password)
+            #expect(made.code == 0, "\(made.process.errorText)")
+        }
+        #expect(replacing.count > 0)
+        #expect(peer.registrations >= 5)
+        #expect(others.registrations == 0)
+    }
+
     @Test(
         "A SIP server that is not there leaves nothing behind, and plain text to another machine is asked for by name")
     func sipFailures() async throws {
@@ -502,4 +530,27 @@ private final class TerminalProcess {
             text += String(decoding: bytes[..<count], as: UTF8.self)
         }
     }
+}
+
+/// A user who puts a file back as it was, as soon as it is another one.
+private final class Replacement: Sendable {
+    private let state = Mutex((count: 0, isOver: false))
+
+    init(of path: String) {
+        Thread.detachNewThread { [self] in
+            let own = try? Data(contentsOf: URL(fileURLWithPath: path))
+            while !state.withLock({ $0.isOver }) {
+                guard let now = try? Data(contentsOf: URL(fileURLWithPath: path)), now != own else { continue }
+                guard (try? own?.write(to: URL(fileURLWithPath: path + ".theirs"))) != nil,
+                    rename(path + ".theirs", path) == 0
+                else { continue }
+                state.withLock { $0.count += 1 }
+            }
+        }
+    }
+
+    /// How often it has put it back.
+    var count: Int { state.withLock { $0.count } }
+
+    func end() { state.withLock { $0.isOver = true } }
 }

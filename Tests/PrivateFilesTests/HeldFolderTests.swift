@@ -140,6 +140,21 @@ struct HeldFolderTests {
         #expect(try folder.read("token", maximumBytes: 64) == Array("new".utf8))
     }
 
+    @Test("A file that has another name elsewhere is not read, and is replaced under its name here alone")
+    func secondName() throws {
+        defer { remove() }
+        let victim = try HeldFolder(making: path("victim"))
+        try victim.replace("secret", with: Array("root's".utf8))
+        let folder = try HeldFolder(making: path("folder"))
+        #expect(link(path("victim/secret"), path("folder/token")) == 0)
+        let why = failure { () throws(PrivateFileError) in _ = try folder.read("token", maximumBytes: 64) }
+        #expect(why?.contains("it has a second name") == true, "\(why ?? "none")")
+        try folder.replace("token", with: Array("new".utf8), for: .group(Self.other))
+        #expect(try victim.read("secret", maximumBytes: 64) == Array("root's".utf8))
+        #expect(try status("victim/secret").mode == 0o600)
+        #expect(try folder.read("token", maximumBytes: 64) == Array("new".utf8))
+    }
+
     @Test(
         "Folders in which others may replace entries are named: those that others own or may write to, unless they are sticky",
         arguments: [

@@ -46,11 +46,23 @@ public enum ConfigDocument {
                 ConfigProblem(file: path, line: failure.line, message: "cannot be read: \(failure.message)")
             ])
         case .success(let text):
-            let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-            return try parse(
-                text,
-                ConfigOrigin(file: path, directory: directory, environment: environment, fileChecks: fileChecks))
+            return try read(text: text, at: path, fileChecks: fileChecks, environment: environment)
         }
+    }
+
+    /// Reads `text` as the contents of the file at `path`, which is not opened: another user may have replaced what is there.
+    ///
+    /// - Parameters:
+    ///   - path: Where errors say that the text is. Paths inside it are taken from its folder.
+    ///   - fileChecks: Which of the files that it names are checked.
+    /// - Throws: ``ConfigError`` with the line of a syntax error, or of a key that is given twice.
+    public static func read(
+        text: String, at path: String, fileChecks: FileChecks = .inputs,
+        environment: @escaping @Sendable (String) -> String? = SmallFile.environmentVariable
+    ) throws(ConfigError) -> ConfigSection {
+        let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        return try parse(
+            text, ConfigOrigin(file: path, directory: directory, environment: environment, fileChecks: fileChecks))
     }
 
     /// Reads `text` as if it were the contents of `file`.

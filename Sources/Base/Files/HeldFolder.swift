@@ -52,7 +52,8 @@ public struct HeldFolder: ~Copyable {
         }
     }
 
-    /// Reads a file of the folder; nil if there is none. A symbolic link is refused.
+    /// Reads a file of the folder; nil if there is none. A symbolic link is refused, and so is a file with another name: the folder's
+    /// owner may have linked to a file that the owner may not read.
     public borrowing func read(_ name: String, maximumBytes: Int) throws(PrivateFileError) -> [UInt8]? {
         let whole = "\(path)/\(name)"
         let file: OpenFile
@@ -63,8 +64,13 @@ public struct HeldFolder: ~Copyable {
             guard error.code == ELOOP else { throw PrivateFileError(doing: "read", whole, error.code) }
             throw PrivateFileError(doing: "read", whole, "it is a symbolic link, not a regular file")
         }
-        guard try FolderWalk.status(file.number, whole).st_mode & S_IFMT == S_IFREG else {
+        let status = try FolderWalk.status(file.number, whole)
+        guard status.st_mode & S_IFMT == S_IFREG else {
             throw PrivateFileError(doing: "read", whole, "it is not a regular file")
+        }
+        guard status.st_nlink == 1 else {
+            throw PrivateFileError(
+                doing: "read", whole, "it has a second name, so it may be a file of something else. Remove it")
         }
         return try file.readAll(of: whole, maximumBytes: maximumBytes)
     }

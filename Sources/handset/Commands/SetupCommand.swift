@@ -223,13 +223,14 @@ struct SetupCommand: AsyncParsableCommand {
         try files.write(secret + copies + [(plan.configurationPath, plan.text)], &undo, progress)
         progress.say("Wrote \(plan.configurationPath) and \(secret[0].path)")
         if plan.code != nil { undo.keep() }  // The exchange knows the key, and the code is used up.
-        try ConfigurationCheck.expect("run", path: plan.configurationPath)
-        let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
+        // What was written, and not what is at its path: in a folder of another user that may be a file of theirs by now.
+        let document = try ConfigDocument.read(text: plan.text, at: plan.configurationPath, fileChecks: .all)
+        let configuration = try AccountsConfiguration.read(document).account(nil, in: document)
         for warning in configuration.warnings { progress.warn("\(warning)") }
         if !noTrial { try await tryOut(plan, configuration, ending, progress) }
         if enable, !ending.isMade { try enableUnit(&undo) }
         guard !ending.isMade else { throw SetupTrial.interruption }
-        try? PrivateFile.remove(plan.draftKeyPath)
+        files.remove(plan.draftKeyPath)
         Terminal.print("\(plan.configurationPath): good for `handset run`")
         if !enable { progress.say("To run it now and at each start: systemctl enable --now handset@\(name)") }
     }

@@ -49,6 +49,9 @@ struct SetupFiles {
         }
     }
 
+    /// Removes a file of the plan's folder, if it is there.
+    func remove(_ path: String) { try? HeldFolder(making: plan.folder).remove(Self.name(path)) }
+
     private func note(_ path: String, _ earlier: [UInt8]?, _ undo: inout SetupUndo) {
         let (folder, name, reader) = (plan.folder, Self.name(path), reader(of: path))
         undo.add(earlier == nil ? path : "the new \(path); the earlier one is back") {
