@@ -166,6 +166,29 @@ import Testing
         }
     }
 
+    @Test("A database or log that was moved, with a link to it in its place, is not where it was: the next start looks elsewhere")
+    func movedBehindLink() throws {
+        for ending in ["", "-wal"] {
+            let (folder, other) = (try Folder(), try Folder())
+            let store = try ExchangeStore.open(path: folder.database)
+            defer { store.close() }
+            try store.write([.sessionForgotten("none")])
+            let (file, target) = (folder.database + ending, other.database + ending)
+            try FileManager.default.moveItem(atPath: file, toPath: target)
+            try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: target)
+            do throws(StoreError) {
+                try store.write([.invite(Sample.invite(at: ScriptedClock().now))])
+                Issue.record("it was written")
+            } catch {
+                #expect(error.code == .gone && error.description.contains(file))
+            }
+            try FileManager.default.removeItem(atPath: file)
+            try FileManager.default.moveItem(atPath: target, toPath: file)
+            #expect(throws: Never.self) { try store.probe() }
+            #expect(try store.read().invites.isEmpty)
+        }
+    }
+
     @Test("A database that is named by a link is the file itself: its log is watched beside that")
     func goneBehindLink() throws {
         let (folder, other) = (try Folder(), try Folder())

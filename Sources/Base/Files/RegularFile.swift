@@ -163,6 +163,12 @@ public struct FileIdentity: Hashable, Sendable {
         self.init(status)
     }
 
+    /// What is at `path` itself, which may be a link; nil if there is nothing that may be looked at.
+    public init?(entry path: String) {
+        guard let status = status(of: path, followsLink: false) else { return nil }
+        self.init(status)
+    }
+
     /// The file that is open as `descriptor`; nil if it is not open.
     public init?(descriptor: Int32) {
         guard let status = status(ofDescriptor: descriptor) else { return nil }

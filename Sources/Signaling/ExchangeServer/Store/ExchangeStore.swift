@@ -208,21 +208,23 @@ private struct OpenFiles: Sendable {
 
     /// Notes the files of an open database: itself, and its write-ahead log if it has one.
     ///
-    /// - Parameter path: That by which it was opened.
+    /// - Parameter path: That by which it was opened, not that of a link.
     init(of connection: SQLiteConnection, path: String) throws {
         self.path = path
         // SQLite has followed links, and keeps the log beside the file itself.
         let own = try connection.firstValue(of: "SELECT file FROM pragma_database_list WHERE name = 'main'").text
         let files = [path, (own ?? path) + "-wal"]
         identities = Dictionary(
-            files.compactMap { file in FileIdentity(path: file).map { (file, $0) } }, uniquingKeysWith: { $1 })
+            files.compactMap { file in FileIdentity(entry: file).map { (file, $0) } }, uniquingKeysWith: { $1 })
     }
 
     /// Finds out whether the files are where they were. It takes some microseconds.
     ///
+    /// A link to where one was moved is not the file: after a restart SQLite looks for the log beside the moved one.
+    ///
     /// - Throws: ``StoreError`` with the code `gone` if one is not.
     func check() throws(StoreError) {
-        for (file, identity) in identities where FileIdentity(path: file) != identity {
+        for (file, identity) in identities where FileIdentity(entry: file) != identity {
             throw StoreError(gone: file, path)
         }
     }
