@@ -94,6 +94,33 @@ struct TransferTests {
         await device.device.shutDown()
     }
 
+    @Test("Of a peer that asks for the next transfer as soon as one has failed, five are carried out at once")
+    func many() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 2, transfers: service }")
+        var call = try await telephone.call("one")
+        let target = "Refer-To: <sip:carol@sip.test>"
+        var invites: Set<String?> = []
+        func isNew(_ request: SIPRequest) -> Bool { !invites.contains(request.headers.callID) }
+        for number in 1...5 {
+            #expect(try await telephone.request("REFER", in: &call, target).status == 202)
+            try await until { telephone.requests(.invite).contains(where: isNew) }
+            let invite = try #require(telephone.requests(.invite).first(where: isNew))
+            invites.insert(invite.headers.callID)
+            telephone.answer(486, invite)
+            try await until {
+                let last = telephone.requests(.notify).filter {
+                    $0.headers["Subscription-State"]?.hasPrefix("terminated") == true
+                }
+                return Set(last.map { $0.headers["CSeq"] }).count == number
+            }
+        }
+        #expect(try await telephone.request("REFER", in: &call, target).status == 603)
+        #expect(!telephone.requests(.invite).contains(where: isNew))
+        await device.device.shutDown()
+    }
+
     @Test(
         "A REFER gets 603, and calls nobody, without transfers, at the limit of calls, and for a number that no list has",
         arguments: [

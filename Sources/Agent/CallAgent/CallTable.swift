@@ -2,6 +2,7 @@ internal import Call
 internal import CallControl
 internal import CallMedia
 internal import CallParticipation
+internal import Core
 internal import JSON
 internal import Logging
 internal import MediaEngine
@@ -9,6 +10,7 @@ internal import MediaEngine
 /// The calls of a device whose end has not been reported, by their numbers, which are never used again.
 struct CallTable {
     private var calls: [CallID: ActiveCall] = [:]
+    private var transfers = TransferBudget()
 
     subscript(id: CallID) -> ActiveCall? {
         get { calls[id] }
@@ -72,6 +74,11 @@ struct CallTable {
         let cause = id == first ? "it is not answered, or has ended" : "\(id) is not answered, or has ended"
         throw SignalingError(.inviteEnded, activity: "transfer \(first)", cause: cause)
     }
+
+    /// Takes one of the transfers that the peers of calls may ask for.
+    ///
+    /// - Returns: Whether there was one for this peer.
+    mutating func takeTransfer(of peer: UserID, at now: Instant) -> Bool { transfers.take(peer, at: now) }
 
     /// A signal of an application to the peer of a call.
     func signal(_ type: String, _ data: JSONValue, on id: CallID) throws(SignalingError) -> CallSignal {

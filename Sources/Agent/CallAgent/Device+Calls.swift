@@ -246,7 +246,8 @@ extension Device {
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
             call.canBeTransferred && admits(request) && participants.bridges.partner(of: id) == nil
-            && !participants.handovers.isPerson(id) && obstacle(toCallWith: call.part) == nil
+            && !participants.handovers.isPerson(id) && calls.takeTransfer(of: call.peer, at: MonotonicClock.now)
+            && obstacle(toCallWith: call.part) == nil
         feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
     }
 
