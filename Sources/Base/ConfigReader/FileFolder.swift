@@ -61,7 +61,8 @@ public struct FileChangeError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// The folder of a file that is replaced as a whole, and locked while it is.
+/// The folder of a file that is replaced as a whole, and locked while it is. What is done reaches the folder that was opened, also if its
+/// path leads elsewhere meanwhile.
 public struct FileFolder: ~Copyable {
     private let path: String
     private let folder: OpenFile
@@ -104,28 +105,48 @@ public struct FileFolder: ~Copyable {
 
     /// Replaces a file by a new one with the same owner and mode. Without an old file, only the folder's owner has
     /// access, so that an exchange that runs as another user can read what an administrator wrote.
+    ///
+    /// - Parameter file: The path of the file, as errors have it; its last name is that in the folder.
     public borrowing func replace(_ file: String, with bytes: [UInt8]) throws(FileChangeError) {
-        let temporary = "\(file).\(getpid()).new"
+        let name = file.split(separator: "/").last.map(String.init) ?? file
+        let (draft, temporary) = ("\(name).\(getpid()).new", "\(file).\(getpid()).new")
         // A file that a crash left behind, or that another user has put there and keeps open.
-        _ = unsafe unlink(temporary)
-        let output = try Self.open(temporary, O_WRONLY | O_CREAT | O_EXCL, "write")
+        _ = unsafe unlinkat(folder.number, draft, 0)
+        let output: OpenFile
+        do throws(SystemError) {
+            output = try OpenFile(draft, in: folder, O_WRONLY | O_CREAT | O_EXCL)
+        } catch {
+            throw FileChangeError("write", temporary, errno: error.code)
+        }
         do throws(FileChangeError) {
-            var status = stat()
-            if unsafe stat(file, &status) == 0 {
-                _ = fchmod(output.number, status.st_mode & 0o777)
-                _ = fchown(output.number, status.st_uid, status.st_gid)
-            } else if unsafe fstat(folder.number, &status) == 0 {
-                _ = fchown(output.number, status.st_uid, status.st_gid)
+            var around = stat()
+            if let old = status(of: name) {
+                _ = fchmod(output.number, old.st_mode & 0o777)
+                _ = fchown(output.number, old.st_uid, old.st_gid)
+            } else if unsafe fstat(folder.number, &around) == 0 {
+                _ = fchown(output.number, around.st_uid, around.st_gid)
             }
             try Self.write(bytes, to: output, temporary)
             guard fsync(output.number) == 0 else { throw FileChangeError("write", temporary, errno: errno) }
-            guard unsafe rename(temporary, file) == 0 else { throw FileChangeError("replace", file, errno: errno) }
+            guard unsafe renameat(folder.number, draft, folder.number, name) == 0 else {
+                throw FileChangeError("replace", file, errno: errno)
+            }
         } catch {
-            _ = unsafe unlink(temporary)
+            _ = unsafe unlinkat(folder.number, draft, 0)
             throw error
         }
         // The file is whole in either case; this makes its new name durable, if the file system can.
         _ = fsync(folder.number)
+    }
+
+    /// What the system says of a file here; nil if there is none. A link of a user other than root and this process's counts as none, because
+    /// that user would choose the new file's owner and mode.
+    private borrowing func status(of name: String) -> stat? {
+        var status = stat()
+        guard unsafe fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
+        guard status.st_mode & S_IFMT == S_IFLNK else { return status }
+        guard status.st_uid == 0 || status.st_uid == geteuid() else { return nil }
+        return unsafe fstatat(folder.number, name, &status, 0) == 0 ? status : nil
     }
 
     private static func write(

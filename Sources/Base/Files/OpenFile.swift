@@ -24,7 +24,7 @@ public struct OpenFile: ~Copyable, Sendable {
     }
 
     /// Opens what has the name `name` in a folder.
-    init(_ name: String, in folder: borrowing OpenFile, _ flags: Int32) throws(SystemError) {
+    package init(_ name: String, in folder: borrowing OpenFile, _ flags: Int32) throws(SystemError) {
         let number = unsafe openat(folder.number, name, flags | O_CLOEXEC, mode_t(0o600))
         guard number >= 0 else { throw SystemError.last }
         self.number = number
