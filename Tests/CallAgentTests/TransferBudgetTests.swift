@@ -10,7 +10,7 @@ struct TransferBudgetTests {
         (0..<count).count { _ in budget.take(peer, at: now) }
     }
 
-    @Test("One peer has five at once and five a minute, whatever others ask for")
+    @Test("One peer has five at once and five a minute, beside what others ask for")
     func ofPeer() {
         var budget = TransferBudget()
         let start = Instant.zero

@@ -299,7 +299,7 @@ struct SetupCommandTests {
         try await device.line(containing: "Ready")
     }
 
-    @Test("What it tries is the configuration that it wrote, though another user puts one of theirs in its place at once")
+    @Test("What it tries is the configuration that it wrote, though another user puts another one in its place at once")
     func replacedConfiguration() async throws {
         defer { site.remove() }
         let (peer, others) = (try SIPPeer(), try SIPPeer())

@@ -18,7 +18,7 @@ struct FileFolderTests {
 
     private func text(_ name: String) throws -> String { try String(contentsOfFile: path(name), encoding: .utf8) }
 
-    @Test("A file is replaced where its folder was opened, though another user has put a link to elsewhere in the folder's place")
+    @Test("A file is replaced in the folder that was opened, though its path has become a link to another folder")
     func swapped() throws {
         defer { remove() }
         try FileManager.default.createDirectory(atPath: path("victim"), withIntermediateDirectories: false)

@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test("A database or log that was moved, with a link to it in its place, is not where it was: the next start looks elsewhere")
+    @Test("A database or log that was moved, with a link to it in its place, is not where it was")
     func movedBehindLink() throws {
         for ending in ["", "-wal"] {
             let (folder, other) = (try Folder(), try Folder())

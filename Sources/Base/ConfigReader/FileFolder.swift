@@ -142,11 +142,14 @@ public struct FileFolder: ~Copyable {
     /// What the system says of a file here; nil if there is none. A link of a user other than root and this process's counts as none, because
     /// that user would choose the new file's owner and mode.
     private borrowing func status(of name: String) -> stat? {
+        guard let entry = status(of: name, AT_SYMLINK_NOFOLLOW) else { return nil }
+        guard entry.st_mode & S_IFMT == S_IFLNK else { return entry }
+        return entry.st_uid == 0 || entry.st_uid == geteuid() ? status(of: name, 0) : nil
+    }
+
+    private borrowing func status(of name: String, _ flags: Int32) -> stat? {
         var status = stat()
-        guard unsafe fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
-        guard status.st_mode & S_IFMT == S_IFLNK else { return status }
-        guard status.st_uid == 0 || status.st_uid == geteuid() else { return nil }
-        return unsafe fstatat(folder.number, name, &status, 0) == 0 ? status : nil
+        return unsafe fstatat(folder.number, name, &status, flags) == 0 ? status : nil
     }
 
     private static func write(
