@@ -100,6 +100,14 @@ import Testing
         #expect(target(after: Array(repeating: 50, count: 300) + Array(repeating: 150, count: 1_500), phase: 55) <= 25)
     }
 
+    @Test("A stream's first packet is learnt from, and is no stall, although the clocks of both ends differ by hours")
+    func firstPacket() {
+        var history = ArrivalHistory(memoryMilliseconds: 15_000, longestDelay: 500_000_000)
+        let transit: Int64 = 10_000_000 * Self.millisecond
+        history.record(transit: transit, at: transit, duration: 20 * Self.millisecond, isOvertaken: false)
+        #expect(history.count == 1 && history.baseline == transit)
+    }
+
     @Test("Late packets weigh by their share, and more in a long gap than one by one", arguments: [true, false])
     func lateness(isOvertaken: Bool) {
         var history = ArrivalHistory(memoryMilliseconds: 60_000, longestDelay: 500_000_000)

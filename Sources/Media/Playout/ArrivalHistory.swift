@@ -57,8 +57,9 @@ struct ArrivalHistory: ~Copyable {
         if !isOvertaken, let least = steps.record(transit: transit, at: arrival, above: baseline) {
             beginPath(at: least, arrival)
         }
-        let isOfStall = stall.holds(
-            transit: transit, delay: transit &- baseline, duration: duration, isOvertaken: isOvertaken)
+        // The first packet is the fastest so far.
+        let delay = count == 0 ? 0 : transit &- baseline
+        let isOfStall = stall.holds(transit: transit, delay: delay, duration: duration, isOvertaken: isOvertaken)
         updateBaseline(transit, arrival)
         guard !isOfStall else { return }
         let bin = Self.bin(transit &- baseline)
