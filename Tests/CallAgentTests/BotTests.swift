@@ -807,6 +807,48 @@ struct BotTests {
         try await site.close(caller, carol, device)
     }
 
+    @Test(
+        "A bot's server that ends its call while a person rings for the caller takes the hand-over back, and ends both calls"
+    )
+    func endsHandover() async throws {
+        let site = try await Site(users: ["echo", "caller", "carol"])
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let plan = try plan("ws://127.0.0.1:\(bot.port)/ws") {
+            $0.transferBy = .handover
+            $0.requests = BotPlan.Requests(
+                listen: ConfigEndpoint(host: "127.0.0.1", port: 0), password: Secret("open"))
+        }
+        let device = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .bot(plan)
+            $0.account.callees = CalleeList([CalleePattern("carol")].compactMap { $0 })
+        }
+        let port = try #require(await device.device.botRequestPort)
+        let carol = try await site.device("carol", named: "desk")
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        try await until { !bot.messages("start").isEmpty }
+        let call = try #require(bot.messages("start").first?["start"]?["callSid"]?.string)
+        func request(_ form: FormFields) async throws -> Int {
+            try await ask(
+                .POST, port, "\(Self.calls)/\(call).json", basic(BotPlan.usualAccount, "open"),
+                String(decoding: form.body, as: UTF8.self), on: site)
+        }
+        let dial = FormFields([.init("Twiml", "<Response><Dial>carol</Dial></Response>")])
+        #expect(try await request(dial) == 200)
+        _ = try await carol.incoming()
+        #expect(try await request(FormFields([.init("Status", "completed")])) == 200)
+        #expect(try await carol.ended().record.reason == .cancelled)
+        #expect(try await caller.ended().record.endedBy == .remote)
+        var states: [HandoverState] = []
+        while states.last?.isFinal != true, let event = await device.next() {
+            if case .handover(_, let report) = event { states.append(report.state) }
+        }
+        #expect(states == [.asked, .ringing, .cancelled])
+        await bot.stop()
+        try await site.close(caller, carol, device)
+    }
+
     @Test("CALL-8: A webhook's <Dial> that fails has its action asked, which learns of it")
     func dialFails() async throws {
         let site = try await Site(users: ["echo", "caller", "carol"])

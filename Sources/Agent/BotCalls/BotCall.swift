@@ -31,6 +31,7 @@ final class BotCall: @unchecked Sendable {
     /// The stream that is being opened, or is open, whose events its webhook wants reported.
     private var followed: FollowedStream?
     private var course: BotCourse
+    private var handover = BotHandover()
     private var line: BotLine?
     private var socket: (any BotSocket)?
     private var port: AudioPort?
@@ -153,6 +154,19 @@ final class BotCall: @unchecked Sendable {
     /// A transfer that the bot has asked for did not come about.
     func transferFailed() { feed(.transferFailed) }
 
+    /// The device reports a step of a hand-over.
+    func noteHandover(_ state: HandoverState) {
+        if handover.note(state) { transferFailed() }
+    }
+
+    /// The device refuses a hand-over that the bot has asked for.
+    func handoverRefused() {
+        if handover.noteRefusal() { transferFailed() }
+    }
+
+    /// The device has no hand-over to take back.
+    func nothingTakenBack() { handover.noteNothingTakenBack() }
+
     /// Carries out a request of the bot's server.
     func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {
         let before = waits ?? course.status
@@ -165,9 +179,11 @@ final class BotCall: @unchecked Sendable {
         case .end(_, onlyUnanswered: true) where before != .ringing:
             throw ServiceFault(.callOver, .twilio, "the call is already answered; end it with the status completed")
         case .end:
+            takeBackHandover()
             feed(.end)
             return (wireCall(stream: ""), .completed)
         case .redirect(_, let instructions):
+            takeBackHandover()
             feed(.redirect(instructions))
             return (wireCall(stream: ""), before)
         case .transfer(_, let transfer):
@@ -221,8 +237,15 @@ final class BotCall: @unchecked Sendable {
     private func transfer(to target: String) {
         switch environment.plan.transferBy {
         case .refer: environment.publish(.transfer(call.id, to: target))
-        case .handover: environment.publish(.handover(call.id, HandoverRequest(to: target)))
+        case .handover:
+            handover.begin()
+            environment.publish(.handover(call.id, HandoverRequest(to: target)))
         }
+    }
+
+    /// The bot's server wants something else for its caller than the person that is being called.
+    private func takeBackHandover() {
+        if handover.takeBack() { environment.publish(.cancelHandover(call.id)) }
     }
 
     private func ask(_ webhook: Webhook, dialFailed: Bool) {

@@ -128,19 +128,20 @@ public final class BotCalls: CallParticipant {
 
     /// Reports a refusal to the log, and the failure of a transfer to the bot's server.
     public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {
-        environment.publish(.noted(.refused(request, why), call))
         switch request {
         case .press: break
-        case .transfer, .handover: transferFailed(call)
+        case .transfer: transferFailed(call)
+        case .handover: loop.execute { [registry] in registry[call]?.handoverRefused() }
+        case .cancelHandover:
+            // It has ended or come about before, which was reported.
+            return loop.execute { [registry] in registry[call]?.nothingTakenBack() }
         }
+        environment.publish(.noted(.refused(request, why), call))
     }
 
     /// Reports a hand-over that has failed to the bot's server, as a transfer that has failed.
     public func noteHandover(_ report: HandoverReport, of call: CallID) {
-        switch report.state {
-        case .refused, .busy, .noAnswer, .failed, .cancelled: transferFailed(call)
-        case .asked, .ringing, .whispering, .accepted, .joined, .gone, .ended: break
-        }
+        loop.execute { [registry] in registry[call]?.noteHandover(report.state) }
     }
 
     /// Reports a transfer that has failed to the bot's server. One that is accepted ends the call.

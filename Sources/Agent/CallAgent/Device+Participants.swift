@@ -44,7 +44,7 @@ extension Device {
             do throws(CallSoundError) {
                 try cancelHandover(of: id)
             } catch {
-                _ = participants.carryOut(.refuse(.handover, why: error.description), of: id)
+                _ = participants.carryOut(.refuse(.cancelHandover, why: error.description), of: id)
             }
         case .event(let event, let kind):
             guard let id = event.call, !isElsewhere(id) || !participants.deferredEnds.keep(event, from: kind) else {

@@ -50,6 +50,8 @@ public enum ParticipantRequest: Sendable, Equatable {
     case transfer
     /// ``ParticipantEvent/handover(_:_:)``.
     case handover
+    /// ``ParticipantEvent/cancelHandover(_:)``.
+    case cancelHandover
 }
 
 /// What participants report for the log.

@@ -131,6 +131,7 @@ public final class CallPrograms: CallParticipant {
         case .press: send(.refused(why), to: call)
         case .transfer: send(.refused("a transfer is refused: \(why)"), to: call)
         case .handover: send(.refused("a hand-over is refused: \(why)"), to: call)
+        case .cancelHandover: send(.refused("no hand-over is taken back: \(why)"), to: call)
         }
     }
 

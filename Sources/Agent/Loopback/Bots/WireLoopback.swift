@@ -77,7 +77,7 @@ public enum WireLoopback {
             case .ready, .noted, .press, .turn, .speech, .left: break
             // A measurement has no caller to transfer.
             case .handover: bots.refuse(.handover, of: call, "there is no call to hand over")
-            case .cancelHandover: break
+            case .cancelHandover: bots.refuse(.cancelHandover, of: call, "there is no call to hand over")
             case .transfer: bots.refuse(.transfer, of: call, "there is no call to transfer")
             }
         }
