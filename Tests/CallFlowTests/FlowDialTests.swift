@@ -75,6 +75,19 @@ struct FlowDialTests {
         #expect(line.outputs.last == .hangUp)
     }
 
+    @Test("A flow learns how a hand-over of its call has ended, and continues where it was")
+    func handover() throws {
+        var line = try call("<Pause length=\"5\"/><Say>{{HandoverStatus}}</Say>")
+        #expect(line.feed(.handoverEnded("busy")).isEmpty)
+        line.advance(by: .seconds(5), firing: .timerFired)
+        #expect(line.outputs.last == .play(.speech("busy"), number: 1))
+        // Without one it is empty, and an action of that name need not exist.
+        line = try call("<Gather numDigits=\"1\" action=\"after-{{HandoverStatus}}.xml\"/><Say>on</Say>")
+        #expect(line.feed(.key("1")) == [.fetch(try FlowFileName("after-.xml"))])
+        line.feed(.fetchFailed(FlowUnusable("there is none", isMissing: true)))
+        #expect(line.outputs.last == .play(.speech("on"), number: 1))
+    }
+
     @Test("At its timeout Dial gives up, and waits for the end that is reported")
     func timeout() throws {
         var line = try call("<Dial timeout=\"5\">bob</Dial><Say>gone</Say>")

@@ -119,7 +119,7 @@ struct FlowDocumentTests {
             ("<Redirect/>", "line 1: Redirect: names no file"),
             (
                 "<Say>{{Name}}</Say>",
-                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}"
+                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}, {{HandoverStatus}}"
             ),
             ("<Say>{{Digits</Say>", "line 1: Say: has \"{{\" without \"}}\""),
         ])

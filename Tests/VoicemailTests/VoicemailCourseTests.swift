@@ -76,6 +76,48 @@ struct VoicemailCourseTests {
         #expect(line.feed(.admitted).isEmpty)
     }
 
+    @Test("A message waits while its call is handed over, and continues behind a tone, for the rest of its time")
+    func handedOver() {
+        var line = recording(longest: .seconds(60))
+        line.advance(by: .seconds(4), firing: .timerFired)
+        line.feed(.speech(isOver: false))
+        line.feed(.speech(isOver: true))
+        #expect(line.feed(.paused).isEmpty && line.core.nextDeadline == nil)
+        line.advance(by: .seconds(100), firing: .timerFired)
+        #expect(line.feed(.resumed) == [.play(.beep, number: 2)])
+        #expect(line.feed(.resumed).isEmpty && line.core.nextDeadline == nil)
+        #expect(line.feed(.soundEnded(2)).isEmpty)
+        // As long as behind the first tone, and not for ever.
+        line.advance(by: .milliseconds(9_999), firing: .timerFired)
+        #expect(line.outputs.last != .stopRecording)
+        line.feed(.speech(isOver: false))
+        line.advance(by: .milliseconds(46_000), firing: .timerFired)
+        #expect(line.outputs.last != .stopRecording)
+        line.advance(by: .milliseconds(1), firing: .timerFired)
+        #expect(line.outputs.last == .stopRecording)
+    }
+
+    @Test("A hand-over before the recording begins, a second one in the tone, and the key # in one are understood")
+    func handedOverElsewhere() {
+        var early = call(greets: false)
+        early.feed(.admitted)
+        early.feed(.answered)
+        early.feed(.paused)
+        #expect(early.feed(.soundEnded(1)) == [.record] && early.core.nextDeadline == nil)
+        #expect(early.feed(.resumed) == [.play(.beep, number: 2)])
+        #expect(early.feed(.paused).isEmpty && early.feed(.soundEnded(2)).isEmpty && early.core.nextDeadline == nil)
+        #expect(early.feed(.resumed) == [.play(.beep, number: 3)])
+        #expect(early.feed(.soundFailed(3, "no sound")) == [.warn("no sound")])
+        #expect(early.core.nextDeadline == early.now.advanced(by: VoicemailCourse.patience))
+        var line = recording()
+        line.feed(.paused)
+        #expect(line.feed(.key("#")) == [.stopRecording])
+        #expect(line.feed(.resumed).isEmpty && line.feed(.saved) == [.hangUp])
+        var failing = recording()
+        failing.feed(.paused)
+        #expect(failing.feed(.recordingFailed("the disk is full")) == [.fail("the disk is full")])
+    }
+
     @Test("A message ends 5 s after the last speech, and not in a pause of less")
     func endsBySilence() {
         var line = recording()

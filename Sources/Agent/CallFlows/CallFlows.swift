@@ -149,6 +149,12 @@ public final class CallFlows: CallParticipant {
     /// Does nothing: a flow transfers no call.
     public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {}
 
+    /// Notifies the flow of a hand-over from which its caller is back, with how it has ended.
+    public func noteHandover(_ report: HandoverReport, of call: CallID) {
+        guard report.state.returnsCaller else { return }
+        run(of: call)?.post(.course(.handoverEnded(report.state.rawValue)))
+    }
+
     /// Does nothing: a flow requests nothing that can be refused.
     public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {}
 

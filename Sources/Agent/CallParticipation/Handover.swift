@@ -84,6 +84,9 @@ public enum HandoverState: String, CaseIterable, Sendable {
         case .refused, .busy, .noAnswer, .gone, .failed, .cancelled, .ended: true
         }
     }
+
+    /// Whether the hand-over has ended, and the caller is back with what takes part in its call.
+    public var returnsCaller: Bool { isFinal && self != .gone }
 }
 
 /// A step of a hand-over.

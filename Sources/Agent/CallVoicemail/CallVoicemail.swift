@@ -109,6 +109,16 @@ public final class CallVoicemail: CallParticipant {
     /// Does nothing: a mailbox transfers no call.
     public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {}
 
+    /// Has the message wait while the call is handed over, and continue when the caller is back.
+    public func noteHandover(_ report: HandoverReport, of call: CallID) {
+        switch report.state {
+        case .asked: runs.run(of: call)?.post(.course(.paused))
+        case let state where state.returnsCaller: runs.run(of: call)?.post(.course(.resumed))
+        case .ringing, .whispering, .accepted, .joined, .refused, .busy, .noAnswer, .gone, .failed, .cancelled, .ended:
+            return
+        }
+    }
+
     /// Does nothing: a mailbox requests nothing that can be refused.
     public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {}
 

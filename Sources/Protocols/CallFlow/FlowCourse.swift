@@ -69,6 +69,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case calleeAnswered
         /// The dialled call has ended, or has not come about; with the time for which the caller was connected.
         case dialEnded(DialStatus, Duration)
+        /// A hand-over of the call that others have asked for has ended so, and the caller is back.
+        case handoverEnded(String)
         /// The recording cannot be written, for the reason in the text.
         case recordingFailed(String)
         /// ``FlowCourse/nextDeadline`` has come.
@@ -230,6 +232,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
             state = .dialling(dial, .ringing(until: now.advanced(by: Self.askingTime)))
         case .calleeAnswered: noteCallee(at: now, into: &outbox)
         case .dialEnded(let status, let time): endDial(status, time, at: now, into: &outbox)
+        case .handoverEnded(let status): values.handoverStatus = status
         case .recorded(let isEmpty): endRecording(isEmpty: isEmpty, at: now, into: &outbox)
         case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
         case .timerFired: fire(at: now, into: &outbox)

@@ -300,6 +300,7 @@ private struct FlowReader {
         var values = FlowValues(from: "a", to: "b", callSid: "c")
         values.digits = "1"
         (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
+        values.handoverStatus = "busy"
         do throws(FlowFileName.Fault) {
             _ = try name.fileName(values)
             return name

@@ -6,6 +6,8 @@ public struct FlowValues: Equatable, Sendable {
     public var dialStatus = ""
     /// Seconds for which the caller was connected with it.
     public var dialSeconds = ""
+    /// How the last hand-over of the call has ended that others have asked for; empty before one has.
+    public var handoverStatus = ""
     /// The caller.
     public var from: String
     /// The callee.
@@ -37,6 +39,8 @@ public struct FlowText: Equatable, Sendable {
         case dialStatus = "DialCallStatus"
         /// Seconds for which the caller was connected with it.
         case dialSeconds = "DialCallDuration"
+        /// How the last hand-over of the call has ended.
+        case handoverStatus = "HandoverStatus"
     }
 
     private enum Part: Equatable, Sendable {
@@ -82,6 +86,7 @@ public struct FlowText: Equatable, Sendable {
             case .value(.callSid): values.callSid
             case .value(.dialStatus): values.dialStatus
             case .value(.dialSeconds): values.dialSeconds
+            case .value(.handoverStatus): values.handoverStatus
             }
         }.joined()
     }
@@ -106,6 +111,7 @@ public struct FlowText: Equatable, Sendable {
             case .value(.callSid): Self.plain(values.callSid)
             case .value(.dialStatus): values.dialStatus
             case .value(.dialSeconds): values.dialSeconds
+            case .value(.handoverStatus): values.handoverStatus
             }
         }.joined()
     }
@@ -151,9 +157,11 @@ public struct FlowText: Equatable, Sendable {
         return source
     }
 
-    /// Whether it depends on what the caller or a dialled call has done, so that a missing file is no fault.
+    /// Whether it depends on what the caller, a dialled call or a hand-over has done, so that a missing file is no fault.
     var dependsOnResult: Bool {
-        parts.contains { [.value(.digits), .value(.dialStatus), .value(.dialSeconds)].contains($0) }
+        parts.contains {
+            [.value(.digits), .value(.dialStatus), .value(.dialSeconds), .value(.handoverStatus)].contains($0)
+        }
     }
 
     private static func words(_ keys: String) -> String {

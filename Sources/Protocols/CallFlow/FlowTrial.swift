@@ -172,7 +172,7 @@ public struct FlowTrial: Sendable {
         case .calleeAnswered: note(Instant.zero.duration(to: now), .connected)
         case .dialEnded(let status, _): note(Instant.zero.duration(to: now), .dialEnded(status))
         case .begin, .fetched, .fetchFailed, .answered, .soundEnded, .soundFailed, .key, .speech, .recorded,
-            .recordingFailed, .calleeAsked, .timerFired:
+            .recordingFailed, .calleeAsked, .handoverEnded, .timerFired:
             break
         }
         return next.input

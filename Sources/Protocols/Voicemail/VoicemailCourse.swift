@@ -33,6 +33,10 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
         case key(Character)
         /// The caller has begun to speak, or has ended.
         case speech(isOver: Bool)
+        /// The call is being handed over to a person: what the caller does until ``resumed`` does not end the message, except for the key.
+        case paused
+        /// The caller is back.
+        case resumed
         /// The message is saved, or dropped because there was too little in it.
         case saved
         /// The message cannot be written on, for the reason in the text.
@@ -83,6 +87,10 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
         case greeting
         case beeping
         case recording(until: Instant, quietUntil: Instant?)
+        /// A recording that may last for this time more, while the call is handed over.
+        case away(left: Duration)
+        /// The tone before the rest of a recording, which may last for this time.
+        case beepingAgain(left: Duration)
         case saving(until: Instant)
         case over
     }
@@ -92,6 +100,7 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
     private var isAnswered: Bool
     private var state = State.idle
     private var isSpeaking = false
+    private var isAway = false
     /// Of the last sound.
     private var sound = 0
 
@@ -110,7 +119,7 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
     /// When ``Input/timerFired`` is due; nil if never.
     public var nextDeadline: Instant? {
         switch state {
-        case .idle, .answering, .greeting, .beeping, .over: nil
+        case .idle, .answering, .greeting, .beeping, .away, .beepingAgain, .over: nil
         case .admitting(let time), .saving(let time): time
         case .recording(let longest, let quiet): [longest, quiet].compactMap(\.self).min()
         }
@@ -127,6 +136,8 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
         case .soundFailed(let number, let why): if number == sound { failSound(why, at: now, into: &outbox) }
         case .key(let key): if key == Self.finishKey { finish(at: now, into: &outbox) }
         case .speech(let isOver): noteSpeech(isOver: isOver, at: now)
+        case .paused: pause(at: now)
+        case .resumed: resume(into: &outbox)
         case .saved: if case .saving = state { end(.hangUp, into: &outbox) }
         case .recordingFailed(let why): if isRecording { end(.fail(why), into: &outbox) }
         case .timerFired: fire(at: now, into: &outbox)
@@ -171,16 +182,22 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
     private mutating func endSound(at now: Instant, into outbox: inout [Output]) {
         switch state {
         case .greeting: beep(into: &outbox)
-        case .beeping: record(at: now, into: &outbox)
-        case .idle, .admitting, .answering, .recording, .saving, .over: return
+        case .beeping:
+            outbox.append(.record)
+            record(for: longest, at: now)
+        case .beepingAgain(let left): record(for: left, at: now)
+        case .idle, .admitting, .answering, .recording, .away, .saving, .over: return
         }
     }
 
     /// A message matters more than what is heard before it.
     private mutating func failSound(_ why: String, at now: Instant, into outbox: inout [Output]) {
-        guard state == .greeting || state == .beeping else { return }
-        outbox.append(.warn(why))
-        endSound(at: now, into: &outbox)
+        switch state {
+        case .greeting, .beeping, .beepingAgain:
+            outbox.append(.warn(why))
+            endSound(at: now, into: &outbox)
+        case .idle, .admitting, .answering, .recording, .away, .saving, .over: return
+        }
     }
 
     private mutating func finish(at now: Instant, into outbox: inout [Output]) {
@@ -188,8 +205,8 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
         case .greeting:
             outbox.append(.stopSound)
             beep(into: &outbox)
-        case .recording: stopRecording(at: now, into: &outbox)
-        case .idle, .admitting, .answering, .beeping, .saving, .over: return
+        case .recording, .away: stopRecording(at: now, into: &outbox)
+        case .idle, .admitting, .answering, .beeping, .beepingAgain, .saving, .over: return
         }
     }
 
@@ -197,15 +214,33 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
 
     private var isRecording: Bool {
         switch state {
-        case .recording, .saving: true
+        case .recording, .away, .beepingAgain, .saving: true
         case .idle, .admitting, .answering, .greeting, .beeping, .over: false
         }
     }
 
-    private mutating func record(at now: Instant, into outbox: inout [Output]) {
+    private mutating func record(for time: Duration, at now: Instant) {
+        guard !isAway else { return state = .away(left: time) }
         state = .recording(
-            until: now.advanced(by: longest), quietUntil: isSpeaking ? nil : now.advanced(by: Self.patience))
-        outbox.append(.record)
+            until: now.advanced(by: time), quietUntil: isSpeaking ? nil : now.advanced(by: Self.patience))
+    }
+
+    // MARK: A call that is handed over meanwhile
+
+    private mutating func pause(at now: Instant) {
+        isAway = true
+        switch state {
+        case .recording(let longest, _): state = .away(left: max(.zero, now.duration(to: longest)))
+        case .beepingAgain(let left): state = .away(left: left)
+        case .idle, .admitting, .answering, .greeting, .beeping, .away, .saving, .over: return
+        }
+    }
+
+    /// The caller has heard something else, or a person: the tone announces that it is recorded again.
+    private mutating func resume(into outbox: inout [Output]) {
+        isAway = false
+        guard case .away(let left) = state else { return }
+        play(.beep, .beepingAgain(left: left), into: &outbox)
     }
 
     private mutating func noteSpeech(isOver: Bool, at now: Instant) {
@@ -225,7 +260,7 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
         case .admitting: refuse("the mailbox's disk did not answer within \(Self.admissionTime.text)", into: &outbox)
         case .recording: stopRecording(at: now, into: &outbox)
         case .saving: end(.fail("the message was not saved within \(Self.savingTime.text)"), into: &outbox)
-        case .idle, .answering, .greeting, .beeping, .over: return
+        case .idle, .answering, .greeting, .beeping, .away, .beepingAgain, .over: return
         }
     }
 }
