@@ -21,11 +21,16 @@ struct HandoverSoundTests {
         private(set) var frames = 0
         /// Frames that its peer is silent for, as while it presses a key.
         private var silent: Int
+        /// What the jitter buffer puts there; nil for silence.
+        private let madeUp: Int16?
+        /// What it puts in place of lost sound.
+        static let concealed: Int16 = 25_000
 
         /// - Parameter first: The first number of its peer.
-        init(from first: Int, silentFor frames: Int = 0) {
+        init(from first: Int, silentFor frames: Int = 0, filledWith madeUp: Int16? = nil) {
             next = first
             silent = frames
+            self.madeUp = madeUp
             audio = CallAudioEndpoint(AudioBehaviour(source: .silence), player: nil, recorder: nil)
             let music = AudioRing(capacity: 1 << 16)
             var change = AudioChange(.announcement(number: 1), installs: true)
@@ -55,15 +60,32 @@ struct HandoverSoundTests {
             audio.change(&change)
         }
 
+        /// The music begins again, or late.
+        func playMusicAgain() {
+            let music = AudioRing(capacity: 1 << 16)
+            var change = AudioChange(.announcement(number: 2), installs: true)
+            change.player = .some(music.consumer)
+            change.yieldsToBridge = true
+            audio.change(&change)
+            var writer = music.producer
+            let sound = [Int16](repeating: HandoverSoundTests.music, count: 48_000)
+            _ = writer.write(sound.span)
+        }
+
+        /// The peer's next packets are lost.
+        func lose(frames: Int) { silent = frames }
+
         /// The number of the next sample that the peer says.
         var nextSaid: Int { next }
 
         func frame() {
-            for index in 0..<960 { said[index] = silent > 0 ? 0 : Int16(next + index) }
-            if silent == 0 { next += 960 }
+            let isSilent = silent > 0
+            let isMadeUp = isSilent && madeUp != nil
+            for index in 0..<960 { said[index] = isSilent ? madeUp ?? 0 : Int16(next + index) }
+            if !isSilent { next += 960 }
             silent = max(0, silent - 1)
             var room = answer.mutableSpan
-            audio.exchange(received: said.span, sending: &room)
+            audio.exchange(received: said.span, isMadeUp: isMadeUp, sending: &room)
             heard += answer
             frames += 1
         }
@@ -132,9 +154,9 @@ struct HandoverSoundTests {
 
     @Test(
         "A person is heard from its first sample on, and until then the caller hears its music without a gap",
-        arguments: 0...14)
-    func firstSound(silentFor frames: Int) {
-        let (caller, person) = (Party(from: 1), Party(from: 1, silentFor: 3 + frames))
+        arguments: 0...14, [nil, Party.concealed])
+    func firstSound(silentFor frames: Int, madeUp: Int16?) {
+        let (caller, person) = (Party(from: 1), Party(from: 1, silentFor: 3 + frames, filledWith: madeUp))
         for _ in 0..<3 {
             caller.frame()
             person.frame()
@@ -157,6 +179,44 @@ struct HandoverSoundTests {
         // The first 5 ms rise while the music falls from its last sample, and 5 ms more are not looked at.
         #expect(numbers.first == 480 + 2)
         #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 + 1 })
+    }
+
+    @Test(
+        "What fills a gap in a call whose peer was heard is passed on to the other one: it conceals a loss there, too")
+    func concealment() {
+        let lines = BridgeLines.make()
+        let (caller, person) = (Party(from: 1), Party(from: 1, filledWith: Party.concealed))
+        caller.join(lines.one)
+        person.join(lines.other)
+        for _ in 0..<4 {
+            person.frame()
+            caller.frame()
+        }
+        caller.stopMusic()
+        person.lose(frames: 2)
+        for _ in 0..<2 {
+            person.frame()
+            caller.frame()
+        }
+        #expect(caller.heard.suffix(2 * 960).allSatisfy { $0 == Party.concealed })
+    }
+
+    @Test("Music that is opened while the person is waited for ends with its first sound, and is not heard over it")
+    func lateMusic() {
+        let (caller, person) = (Party(from: 1), Party(from: 1, silentFor: 8))
+        let lines = BridgeLines.make()
+        caller.join(lines.one)
+        person.join(lines.other)
+        for tick in 0..<12 {
+            if tick == 4 { caller.playMusicAgain() }
+            person.frame()
+            caller.frame()
+            let isMusic = caller.heard.last == Self.music
+            #expect(isMusic == (tick < 8), "frame \(tick)")
+        }
+        // It is stopped some time later, and leaves no trace either.
+        let (gap, numbers) = result(caller.heard, first: 1)
+        #expect(gap <= 1 && zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 + 1 })
     }
 
     @Test("A person who says nothing is heard after 0.3 s, so that no music remains")

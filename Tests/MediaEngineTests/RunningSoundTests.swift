@@ -53,6 +53,38 @@ struct RunningSoundTests {
         }
     }
 
+    @Test(
+        "A call that is joined while its peer sends a key is heard from the first packet behind the key on, at full level"
+    )
+    func joinedInKey() throws {
+        var call = try VirtualCall {
+            $0.peer.telephoneEvents = [.init(clockRate: 48_000, sendPayloadType: 110, receivePayloadType: 110)]
+        }
+        try call.run(seconds: 2)
+        call.left.pointee.press(5)
+        // The key's end has come, and two packets more repeat it.
+        try call.run(seconds: 0.12)
+        let lines = BridgeLines.make()
+        var change = AudioChange(.bridge, installs: true)
+        change.line = .some(lines.one)
+        change.waitsForSound = true
+        Self.change(call.right, change)
+        var other = lines.other
+        var frame = [Int16](repeating: 0, count: 960)
+        var silent = 0
+        while silent < 15 {
+            try call.run(seconds: 0.02)
+            var room = frame.mutableSpan
+            if other.hasSound(lookingInto: &room) { break }
+            silent += 1
+        }
+        // Not after the wait's end, and loud from its first 5 ms on.
+        #expect((1...4).contains(silent), "\(silent) frames")
+        for start in stride(from: 0, to: 960, by: 240) {
+            #expect(frame[start..<(start + 240)].contains { $0.magnitude > 4_000 }, "from sample \(start)")
+        }
+    }
+
     @Test("Both channels of a recording are aligned to the sample: an echo's are the same")
     func alignment() throws {
         let heard = AudioRing(capacity: 1 << 18)

@@ -187,8 +187,10 @@ import Core
             } else if !isEvent {
                 insert(index, at: index * 20, into: &buffer)
             }
-            let (frame, _) = pull(&buffer, at: index * 20 + 5)
+            let (frame, samples) = pull(&buffer, at: index * 20 + 5)
             #expect(frame.concealedSamples == 0)
+            #expect(frame.hasReceivedSound(among: 960) == !isEvent)
+            if index == 50 { #expect(samples.contains { $0.magnitude > 100 }, "the decoder continues the last word") }
             if !isEvent { #expect(frame == PulledFrame()) }
         }
         #expect(buffer.statistics.packetsLost == 1, "one of them never came")

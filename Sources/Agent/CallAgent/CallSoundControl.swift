@@ -24,8 +24,10 @@ struct CallSoundControl {
 
     // MARK: Files
 
-    func play(_ path: String) async throws(CallSoundError) {
-        try await begin { () throws(MediaStartError) in try await engine.play(path, on: stream) ? path : nil }
+    func play(_ path: String, isUntilJoined: Bool = false) async throws(CallSoundError) {
+        try await begin { () throws(MediaStartError) in
+            try await engine.play(path, on: stream, isUntilJoined: isUntilJoined) ? path : nil
+        }
     }
 
     func stopPlaying() throws(CallSoundError) {

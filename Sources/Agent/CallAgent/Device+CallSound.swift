@@ -23,8 +23,8 @@ extension Device {
     }
 
     /// Plays a file as ``play(_:on:)`` does, and publishes nothing: calls that wait hear theirs again and again.
-    func playToWaiting(_ path: String, on id: CallID) async throws(CallSoundError) {
-        try await sound(of: id).play(path)
+    func playToWaiting(_ path: String, on id: CallID, isUntilJoined: Bool) async throws(CallSoundError) {
+        try await sound(of: id).play(path, isUntilJoined: isUntilJoined)
     }
 
     /// Stops what ``play(_:on:)`` plays.

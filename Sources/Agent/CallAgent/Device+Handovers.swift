@@ -40,7 +40,10 @@ extension Device {
     /// Takes back a hand-over: the person stops ringing, or is hung up.
     public func cancelHandover(of id: CallID) throws(CallSoundError) {
         // It may not have begun, before the call is established.
-        if participants.waitingHandovers.removeValue(forKey: id) != nil { return }
+        if let request = participants.waitingHandovers.removeValue(forKey: id) {
+            return participants.noteHandover(
+                HandoverReport(to: request.target, .cancelled, because: "the hand-over was taken back"), of: id)
+        }
         guard participants.handovers.isUnderWay(for: id), !participants.handovers.isJoined(id) else {
             throw CallSoundError(.wrongState, "\(id) is not being handed over; handover begins that")
         }
@@ -119,8 +122,9 @@ extension Device {
         case .place(let request, let caller): place(request, for: caller)
         case .playMusic(let music, let caller):
             guard let path = configuration.handover.path(of: music) else { return }
-            feed(music: .play(path, to: caller, repeats: true))
-        case .whisper(.file(let path), let person): feed(music: .play(path, to: person, repeats: false))
+            feed(music: .play(path, to: caller, repeats: true, isUntilJoined: true))
+        case .whisper(.file(let path), let person):
+            feed(music: .play(path, to: person, repeats: false, isUntilJoined: true))
         case .whisper(.text(let text), let person): speak(text, to: person)
         case .stopSound(let call):
             // A hold of the other call has put its music in the place of that.
@@ -190,7 +194,7 @@ extension Device {
             case .success(let spoken):
                 guard participants.handovers.isWhispering(to: person) else { return }
                 participants.whispers[person] = spoken
-                feed(music: .play(spoken.path, to: person, repeats: false))
+                feed(music: .play(spoken.path, to: person, repeats: false, isUntilJoined: true))
             case .failure(let fault):
                 log.whisperFails(because: fault.message, about: calls.about(person))
                 feed(handovers: .whispered(person))
@@ -205,17 +209,17 @@ extension Device {
         participants.music.handle(input, at: MonotonicClock.now, into: &outbox)
         for output in outbox {
             switch output {
-            case .play(let path, let call): play(path, toWaiting: call)
+            case .play(let path, let call, let isUntilJoined): play(path, toWaiting: call, isUntilJoined: isUntilJoined)
             case .stop(let call): try? stopPlaying(on: call)
             case .finished(let call): feed(handovers: .whispered(call))
             }
         }
     }
 
-    private func play(_ path: String, toWaiting id: CallID) {
+    private func play(_ path: String, toWaiting id: CallID, isUntilJoined: Bool) {
         Task {
             do throws(CallSoundError) {
-                try await playToWaiting(path, on: id)
+                try await playToWaiting(path, on: id, isUntilJoined: isUntilJoined)
                 feed(music: .began(path, in: id))
             } catch {
                 log.musicFails(path, because: error.description, about: calls.about(id))

@@ -31,6 +31,10 @@ public struct PortLine: ~Copyable, Sendable {
     private var isHeld = false
     /// Set if another call fills the queue.
     private var joined: JoinedQueue?
+    /// Of a joined call: what its peer says is made up, and nothing else was passed yet.
+    private var isMadeUp = false
+    /// Of a joined call: sound of its peer was passed.
+    private var hasSpoken = false
     /// How turns were taken so far; nil if that is not followed.
     public var summary: TurnSummary? { @_noAllocation @_noLocks get { report.turns } }
 
@@ -63,7 +67,7 @@ public struct PortLine: ~Copyable, Sendable {
     /// Runs one frame. Both spans have the same length, in samples at 48 kHz.
     @_noAllocation @_noLocks
     public mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
-        report.missed &+= received.count &- heard.write(received)
+        pass(received)
         report.isSuspended = false
         carryOutOrders()
         var count = 0
@@ -86,7 +90,7 @@ public struct PortLine: ~Copyable, Sendable {
     /// says. What a mixer sends is of this moment, and is left out: the caller hears the mix without delay afterwards.
     @_noAllocation @_noLocks
     public mutating func hold(received: Span<Int16>, sending: borrowing MutableSpan<Int16>) {
-        report.missed &+= received.count &- heard.write(received)
+        pass(received)
         report.isSuspended = true
         carryOutOrders()
         if handle == nil { queue.skip(sending.count) }
@@ -98,7 +102,22 @@ public struct PortLine: ~Copyable, Sendable {
 
     /// Runs one frame of a joined call that does not hear the other one yet: what it says goes there already.
     @_noAllocation @_noLocks
-    package mutating func offer(received: Span<Int16>) { report.missed &+= received.count &- heard.write(received) }
+    package mutating func offer(received: Span<Int16>) { pass(received) }
+
+    /// Notes of a joined call, before each of its frames, whether all that it receives is made up. Until its peer is heard that is passed as
+    /// silence: while a telephone sends a key, what fills the gap sounds like its last words, and would count as its first.
+    @_noAllocation @_noLocks
+    package mutating func note(isMadeUp: Bool) {
+        guard joined != nil, !hasSpoken else { return }
+        hasSpoken = !isMadeUp
+        self.isMadeUp = isMadeUp
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func pass(_ received: Span<Int16>) {
+        let taken = isMadeUp ? writeSilence(received.count, to: &heard) : heard.write(received)
+        report.missed &+= received.count &- taken
+    }
 
     /// Whether a joined call is to hear the other one from this frame on: that has sound, or was waited for long enough. Silence that the
     /// other one has sent by then is left out.
@@ -256,6 +275,22 @@ public struct PortLine: ~Copyable, Sendable {
         report.skipped &+= count
         edge.cut()
     }
+}
+
+/// Writes silence in place of a frame.
+///
+/// - Returns: Samples that the ring has taken.
+// Views of samples, which unoptimised code counts as a deallocation.
+@_semantics("no_performance_analysis") @inline(__always)
+private func writeSilence(_ count: Int, to ring: inout AudioRing.Producer) -> Int {
+    let silence = InlineArray<480, Int16>(repeating: 0)
+    var written = 0
+    while written < count {
+        let taken = ring.write(silence.span.extracting(0..<min(count &- written, silence.count)))
+        guard taken > 0 else { break }
+        written &+= taken
+    }
+    return written
 }
 
 /// Whether all samples are below −72 dBFS, which is not heard.

@@ -38,6 +38,8 @@ struct CallAudioEndpoint: ~Copyable {
     private var announcementNumber: UInt64 = 0
     private var announces = false
     private var announcementIsOver = false
+    /// It is not heard while the bridge is.
+    private var announcementYields = false
     /// Joins what is heard one after the other.
     private var edge = SoundEdge()
     /// The call's port at the sound card, if it has one.
@@ -59,6 +61,9 @@ struct CallAudioEndpoint: ~Copyable {
         @_noAllocation @_noLocks get { if case .heard = bridging { true } else { false } }
     }
     private var isLineSuspended: Bool { @_noAllocation @_noLocks get { isBridged && bridgeSuspendsLine } }
+    private var isAnnouncementHeard: Bool {
+        @_noAllocation @_noLocks get { announces && !(isBridged && (bridgeHidesAnnouncement || announcementYields)) }
+    }
 
     /// Samples that a ring could not give or take.
     struct Counters: BitwiseCopyable {
@@ -100,11 +105,15 @@ struct CallAudioEndpoint: ~Copyable {
     }
 
     /// Runs one frame. Both spans have the same length.
+    ///
+    /// - Parameter isMadeUp: None of what was received came from a packet of the peer. A call that is joined to this one does not take
+    ///   that for the first sound.
     @_noAllocation @_noLocks
-    mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
+    mutating func exchange(received: Span<Int16>, isMadeUp: Bool = false, sending: inout MutableSpan<Int16>) {
+        bridge?.note(isMadeUp: isMadeUp)
         if case .waiting = bridging, bridge?.hasSound(lookingInto: &sending) ?? true { openBridge() }
         if case .waiting = bridging { bridge?.offer(received: received) }
-        let announced = announces && !(isBridged && bridgeHidesAnnouncement)
+        let announced = isAnnouncementHeard
         if announced {
             announce(&sending)
             // What the program says waits.
@@ -261,12 +270,13 @@ struct CallAudioEndpoint: ~Copyable {
             guard change.installs || number == announcementNumber else { return }
             exchangeEnds(&announcement, &change.player)
             announcementNumber = number
-            // One that is not heard ends without a trace.
-            let isHeard = announces && !(isBridged && bridgeHidesAnnouncement)
-            if change.installs || isHeard { edge.expectCut() }
+            let wasHeard = isAnnouncementHeard
             announces = change.installs
             announcementIsOver = false
             bridgeHidesAnnouncement = false
+            announcementYields = change.yieldsToBridge
+            // One that is not heard begins and ends without a trace.
+            if wasHeard || isAnnouncementHeard { edge.expectCut() }
         case .recording:
             recorder?.close()
             sentRecorder?.close()

@@ -40,6 +40,8 @@ package struct AudioChange: ~Copyable {
     let recordsSent: Bool
     /// Of an announcement.
     package var player: AudioRing.Consumer?
+    /// Of an announcement: it is heard until another call is, and no longer, also if it begins in between.
+    package var yieldsToBridge = false
     /// Of a recording.
     package var recorder: AudioRing.Producer?
     package var sentRecorder: AudioRing.Producer?

@@ -455,12 +455,12 @@ package struct MediaCall: ~Copyable {
         counters.captureRecordsLost = received.captureRecordsLost()
         // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them. On the sound card,
         // playback has its own ticks.
-        if !usesCard { received.hear(into: &scratch.heard, samples, due: due) }
+        let isMadeUp = usesCard || !received.hear(into: &scratch.heard, samples, due: due)
         begin()
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, samples, isRecorded: hasBegun, isEarly: isEarly)
         } else if hasBegun {
-            exchange(with: &audio, scratch.heard, &scratch.sending, samples, isEarly: isEarly)
+            exchange(with: &audio, scratch.heard, &scratch.sending, samples, isMadeUp: isMadeUp, isEarly: isEarly)
         } else {
             fillBeforehand(&audio, &scratch.sending, samples, isEarly: isEarly)
         }
@@ -523,7 +523,7 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func hearTick(at due: Instant, through work: inout SampleBuffer) {
         guard clock.isRunning else { return }
-        received.hear(into: &work, CardPort.tickSamples, due: due)
+        _ = received.hear(into: &work, CardPort.tickSamples, due: due)
         if peer.hasHeardPeer || hasBegun { bring(work, CardPort.tickSamples, to: &audio) }
     }
 
@@ -689,13 +689,13 @@ private func takeFromCard(
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(
     with audio: inout CallAudioEndpoint, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int,
-    isEarly: Bool
+    isMadeUp: Bool, isEarly: Bool
 ) {
     var samples = sending.mutableSamples(count)
     if isEarly {
         audio.listen(received: heard.samples(count), sending: &samples)
     } else {
-        audio.exchange(received: heard.samples(count), sending: &samples)
+        audio.exchange(received: heard.samples(count), isMadeUp: isMadeUp, sending: &samples)
     }
 }
 

@@ -104,12 +104,15 @@ struct ReceivedSound: ~Copyable {
     // MARK: Frames
 
     /// Fills `frame` with the next `count` samples, for a frame that is due at `due`.
+    ///
+    /// - Returns: Whether any of it came from a packet: otherwise all is made up, as while the peer sends a telephone key.
     @_semantics("no_performance_analysis") @inline(__always)
-    mutating func hear(into frame: inout SampleBuffer, _ count: Int, due: Instant) {
+    mutating func hear(into frame: inout SampleBuffer, _ count: Int, due: Instant) -> Bool {
         noteSettings()
         var samples = frame.mutableSamples(count)
-        _ = playout.pull(into: &samples, at: due)
+        let pulled = playout.pull(into: &samples, at: due)
         capture?.notePull(samples.span, at: due)
+        return pulled.hasReceivedSound(among: count)
     }
 
     /// Advances pulls from now on; delays them if the number is negative.

@@ -27,9 +27,12 @@ extension MediaEngine {
     ///
     /// Runs on the caller's actor, which does nothing else between the beginning and the return, so that it learns of the end later.
     ///
+    /// - Parameter isUntilJoined: Whether another call that is joined to this one is heard in place of the file from its first sound on.
     /// - Returns: False if the call has ended.
     /// - Throws: ``MediaStartError`` if the file cannot be played.
-    public nonisolated(nonsending) func play(_ path: String, on id: MediaCallID) async throws(MediaStartError) -> Bool {
+    public nonisolated(nonsending) func play(
+        _ path: String, on id: MediaCallID, isUntilJoined: Bool = false
+    ) async throws(MediaStartError) -> Bool {
         guard worker(of: id) != nil else { return false }
         let (failure, reports) = (FailureNote(), reports(on: id))
         let noting = FileReports(onFailure: { error in
@@ -52,6 +55,7 @@ extension MediaEngine {
         }
         var change = AudioChange(.announcement(number: number), installs: true)
         change.player = opened.rings.player.take()
+        change.yieldsToBridge = isUntilJoined
         send(change, to: id) {}
         return true
     }

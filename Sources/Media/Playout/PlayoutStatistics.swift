@@ -96,4 +96,8 @@ public struct PulledFrame: Equatable, Sendable {
     /// Nothing done yet.
     @_noAllocation @_noLocks
     public init() {}
+
+    /// Whether any of `samples` samples that were handed out came from a packet of the peer: the others are made up.
+    @_noAllocation @_noLocks
+    public func hasReceivedSound(among samples: Int) -> Bool { concealedSamples &+ silentSamples < samples }
 }
