@@ -21,7 +21,7 @@ struct CallParkingTests {
         var parking = CallParking()
         #expect(
             feed(&parking, .park(ann, longest: .seconds(60), then: .back)) == [
-                .hold(ann), .report(.parked, ann, slot: 1),
+                .hold(ann, music: nil), .report(.parked, ann, slot: 1),
             ])
         #expect(feed(&parking, .park(ann, longest: .seconds(60), then: .back)).isEmpty)
         #expect(feed(&parking, .park(bob, longest: .seconds(60), then: .back)).last == .report(.parked, bob, slot: 2))
@@ -32,6 +32,30 @@ struct CallParkingTests {
         #expect(feed(&parking, .pickUp(slot: 1, by: cem)).isEmpty && parking.slot(of: ann) == nil)
         #expect(feed(&parking, .park(cem, longest: .seconds(60), then: .back)).last == .report(.parked, cem, slot: 1))
         #expect(feed(&parking, .ended(cem)) == [.report(.gone, cem, slot: 1)])
+    }
+
+    @Test("RFC 3891: A call that replaces a parked one waits in its slot, with its music and for the rest of its time")
+    func replaced() {
+        var parking = CallParking()
+        _ = feed(&parking, .park(ann, longest: .seconds(60), then: .end, music: "m"))
+        #expect(feed(&parking, .replaced(ann, by: bob)).isEmpty)
+        #expect(parking.slot(of: bob) == 1 && parking.slot(of: ann) == nil)
+        #expect(feed(&parking, .ended(ann)).isEmpty)
+        #expect(
+            feed(&parking, .established(bob)) == [.hold(bob, music: "m"), .report(.parked, bob, slot: 1)])
+        #expect(feed(&parking, .established(bob)).isEmpty)
+        let end = Instant.zero.advanced(by: .seconds(60))
+        #expect(parking.nextDeadline == end)
+        #expect(feed(&parking, .timerFired, at: end) == [.hangUp(bob), .report(.expired, bob, slot: 1)])
+        // One that is never established leaves its slot, and a call that waits itself keeps its own.
+        _ = feed(&parking, .park(ann, longest: .seconds(60), then: .end))
+        _ = feed(&parking, .replaced(ann, by: bob))
+        #expect(
+            feed(&parking, .ended(bob)) == [.report(.gone, bob, slot: 1)] && feed(&parking, .established(bob)).isEmpty)
+        _ = feed(&parking, .park(ann, longest: .seconds(60), then: .end))
+        _ = feed(&parking, .park(bob, longest: .seconds(60), then: .end))
+        _ = feed(&parking, .replaced(ann, by: bob))
+        #expect(parking.slot(of: ann) == 1 && parking.slot(of: bob) == 2)
     }
 
     @Test("A call whose time is up goes back, or is hung up")
@@ -67,6 +91,20 @@ struct CallParkingTests {
         var outbox: [CallMusic.Output] = []
         music.handle(input, at: Instant.zero.advanced(by: .seconds(seconds)), into: &outbox)
         return outbox
+    }
+
+    @Test("Music that ends with a join is opened again for a hold behind it, also if it was just being opened")
+    func untilJoined() {
+        var music = CallMusic()
+        #expect(
+            feed(&music, .play("m", to: ann, repeats: true, isUntilJoined: true)) == [
+                .play("m", to: ann, isUntilJoined: true)
+            ])
+        #expect(feed(&music, .play("m", to: ann, repeats: true)).isEmpty)
+        #expect(feed(&music, .began("m", in: ann)) == [.play("m", to: ann)])
+        #expect(feed(&music, .began("m", in: ann)).isEmpty)
+        // It repeats as it was asked for.
+        #expect(feed(&music, .ended("m", in: ann, isPlayed: true), at: 3) == [.play("m", to: ann)])
     }
 
     @Test("Music begins again at its end, until it is stopped")

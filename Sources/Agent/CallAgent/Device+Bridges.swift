@@ -57,6 +57,7 @@ extension Device {
             feed(dials: .answered(id))
             feed(handovers: .answered(id))
             feed(bridges: .established(id))
+            feed(parking: .established(id))
             beginWaitingHandover(of: id)
         case .digit(let key, _):
             // A key that joins is not pressed in the other call.
@@ -83,6 +84,7 @@ extension Device {
         feed(bridges: .replaced(former, by: call))
         feed(dials: .replaced(former, by: call))
         feed(handovers: .replaced(former, by: call))
+        feed(parking: .replaced(former, by: call))
     }
 
     // MARK: Bridges

@@ -34,11 +34,11 @@ extension Device {
         try checkJoining(id)
         feed(
             parking: .park(
-                id, longest: longest ?? CallParking.usualTime, then: sequel == .goBack ? .back : .end))
+                id, longest: longest ?? CallParking.usualTime, then: sequel == .goBack ? .back : .end,
+                music: music ?? configuration.handover.music))
         guard let slot = participants.parking.slot(of: id) else {
             throw CallSoundError(.failed, "\(id) cannot be parked")
         }
-        if let path = music ?? configuration.handover.music { feed(music: .play(path, to: id, repeats: true)) }
         return slot
     }
 
@@ -64,6 +64,8 @@ extension Device {
             throw CallSoundError(.wrongState, "no call is parked in slot \(slot); status lists parked calls")
         }
         try checkJoining(id)
+        // One that takes the place of the call that was parked there is joined once it is established.
+        _ = try CallSoundControl(calls[parked]?.session, parked, on: engine)
         feed(parking: .pickUp(slot: slot, by: id), goesBack: goesBack)
         return parked
     }
@@ -86,9 +88,10 @@ extension Device {
 
     private func carryOut(_ output: CallParking.Output, goesBack: Bool) {
         switch output {
-        case .hold(let call):
+        case .hold(let call, let music):
             guard let stream = calls[call]?.session.runningStream else { return }
             engine.bridgeToSilence(stream, suspending: participants.standsStill(in: call))
+            if let music { feed(music: .play(music, to: call, repeats: true)) }
         case .release(let call):
             if let stream = calls[call]?.session.runningStream { engine.unbridge(stream) }
             feed(music: .stop(call))

@@ -27,10 +27,14 @@ public struct CallParking: ProtocolCore {
 
     /// What happened.
     public enum Input: Equatable, Sendable {
-        /// A call is parked in the lowest free slot. Nothing happens if it is parked already, or there is none.
-        case park(CallID, longest: Duration, then: Sequel)
+        /// A call is parked in the lowest free slot, and hears this file. Nothing happens if it is parked already, or there is no slot.
+        case park(CallID, longest: Duration, then: Sequel, music: String? = nil)
         /// A call picks up what is in a slot. Nothing happens if nothing is.
         case pickUp(slot: Int, by: CallID)
+        /// A call is about to take the place of another one (RFC 3891), whose end follows.
+        case replaced(CallID, by: CallID)
+        /// The media of the call runs.
+        case established(CallID)
         /// The call has ended.
         case ended(CallID)
         case timerFired
@@ -38,8 +42,8 @@ public struct CallParking: ProtocolCore {
 
     /// What is to be done.
     public enum Output: Equatable, Sendable {
-        /// Have the call hear music, and what takes part in it wait.
-        case hold(CallID)
+        /// Have the call hear this file, or silence, and what takes part in it wait.
+        case hold(CallID, music: String?)
         /// Have the call do what it did before.
         case release(CallID)
         /// Join the call that was parked to the other one, at once; then stop its music.
@@ -58,9 +62,12 @@ public struct CallParking: ProtocolCore {
     public static let usualTime = Duration.seconds(120)
 
     private struct Place {
-        let call: CallID
+        var call: CallID
         let until: Instant
         let sequel: Sequel
+        let music: String?
+        /// The call has taken the place of another one, and its media does not run yet.
+        var isPending = false
     }
 
     private var places: [Int: Place] = [:]
@@ -83,14 +90,22 @@ public struct CallParking: ProtocolCore {
     /// Takes what happened.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .park(let call, let longest, let sequel):
+        case .park(let call, let longest, let sequel, let music):
             guard slot(of: call) == nil, let free = (1...Self.slots).first(where: { places[$0] == nil }) else { return }
-            places[free] = Place(call: call, until: now.advanced(by: longest), sequel: sequel)
-            outbox += [.hold(call), .report(.parked, call, slot: free)]
+            places[free] = Place(call: call, until: now.advanced(by: longest), sequel: sequel, music: music)
+            outbox += [.hold(call, music: music), .report(.parked, call, slot: free)]
         case .pickUp(let slot, let other):
             guard let place = places[slot], place.call != other else { return }
             places[slot] = nil
             outbox += [.join(place.call, to: other), .report(.pickedUp, place.call, slot: slot)]
+        case .replaced(let former, let call):
+            guard let slot = slot(of: former), self.slot(of: call) == nil else { return }
+            places[slot]?.call = call
+            places[slot]?.isPending = true
+        case .established(let call):
+            guard let slot = slot(of: call), let place = places[slot], place.isPending else { return }
+            places[slot]?.isPending = false
+            outbox += [.hold(call, music: place.music), .report(.parked, call, slot: slot)]
         case .ended(let call):
             guard let slot = slot(of: call) else { return }
             places[slot] = nil
