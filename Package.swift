@@ -192,6 +192,15 @@ let package = Package(
         module(
             "Signaling", "Monitoring",
             nio + ["ConfigReader", "Core", "Cryptography", "HTTPTransport", "Realtime", "Tracing", logging]),
+        module(
+            "Signaling", "ControlPlane",
+            [
+                "BlockingWork", "ConfigReader", "ControlWire", "Core", "Cryptography", "Files", "HTTPTransport",
+                "Realtime", "TLS", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         module("Signaling", "WebPhone", resources: webPage),
         module("Signaling", "WebConsole", ["WebPhone"], resources: consolePage),
         module(
@@ -262,7 +271,7 @@ let package = Package(
                 "CallControl",
                 "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
                 "CallVoicemail",
-                "ConfigReader", "ControlWire",
+                "ConfigReader", "ControlPlane", "ControlWire",
                 "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
@@ -276,8 +285,9 @@ let package = Package(
             "Agent", "DeviceControl",
             [
                 "AudioKit", "AudioDevices", "BlockingWork", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia",
-                "CallMeetings", "ConfigReader", "ControlWire", "Core", "Cryptography", "Files", "HTTPTransport", "JSON",
-                "MediaEngine", "Playout", "Realtime", "TLS", "Voicemail", "WebConsole", "WebPhone", logging,
+                "CallMeetings", "ConfigReader", "ControlPlane", "ControlWire", "Core", "Cryptography", "Files",
+                "HTTPTransport", "JSON", "MediaEngine", "Playout", "Realtime", "Voicemail", "WebConsole", "WebPhone",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -309,7 +319,7 @@ let package = Package(
                 "Loopback", "BotProbe",
                 "BotWire", "CallControl", "CallFlow", "CallFlows", "CallMedia", "CallPrograms", "CallScript",
                 "CallVoicemail", "Voicemail",
-                "ConfigReader", "ControlWire",
+                "ConfigReader", "ControlPlane", "ControlWire",
                 "Realtime",
                 "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Monitoring", "Playout",
@@ -384,7 +394,8 @@ let package = Package(
                 "AudioPort", "BotCalls", "BotWire", "CallAgent", "CallBridging", "CallDiagnosis", "CallFlow",
                 "CallMedia",
                 "CallMeetings", "CallPrograms", "CallSounds", "ConfigReader", "Voicemail",
-                "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore", "ExchangeServer",
+                "ControlPlane", "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore",
+                "ExchangeServer",
                 "HTTPTransport", "Loopback",
                 "LoopbackAnalysis", "MediaEngine", "Monitoring", "Playout",
                 "AudioKit", "Realtime", "SIP", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient",
@@ -401,8 +412,8 @@ let package = Package(
         tests(
             "DeviceControlTests",
             [
-                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "Cryptography", "DeviceControl",
-                "HTTPTransport", "JSON", "MediaEngine", "Realtime", logging,
+                "AudioKit", "CallAgent", "ConfigReader", "ControlPlane", "ControlWire", "Core", "Cryptography",
+                "DeviceControl", "HTTPTransport", "JSON", "MediaEngine", "Realtime", logging,
             ] + nio),
         tests("TimekeepingTests", ["Core"]),
         tests("BytesTests", ["Core"]),
@@ -500,7 +511,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport", "JSON",
+                "Core", "Cryptography", "Enrollment", "ExchangeCore",
+                "ExchangeServer", "HTTPTransport", "JSON",
                 "Realtime", "SignalSupport", "SignalWire", "TLS", logging,
             ]),
         tests(

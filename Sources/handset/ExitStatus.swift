@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioKit
 internal import CallControl
 internal import ConfigReader
+internal import ControlPlane
 internal import DeviceControl
 internal import ExchangeCore
 internal import ExchangeServer

@@ -1,4 +1,5 @@
 import CallAgent
+@testable import ControlPlane
 @testable import DeviceControl
 import Foundation
 import Testing

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import DeviceControl
+@testable import ControlPlane
 
 @Suite("Events on disk", .timeLimit(.minutes(1)))
 struct EventStoreTests {

@@ -13,6 +13,7 @@ import Realtime
 import TestSupport
 import Testing
 
+@testable import ControlPlane
 @testable import DeviceControl
 
 /// Clients of events on a Unix socket.
@@ -122,7 +123,7 @@ struct EventStreamsTests {
             let loop = MultiThreadedEventLoopGroup.singleton.next()
             let store = await EventStore.open(folder: nil, logger: logger)
             let (streams, service, listener) = try await loop.submit {
-                let streams = EventStreams(store, handler, on: loop, logger: logger)
+                let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
                 let desk = ControlDesk(handler, ControlEventHub(), store, streams, nil, on: loop)
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 streams.start()

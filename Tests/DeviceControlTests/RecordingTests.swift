@@ -12,6 +12,7 @@ import Realtime
 import TestSupport
 import Testing
 
+@testable import ControlPlane
 @testable import DeviceControl
 
 /// Clients on a Unix socket that request recordings of calls that ended.
@@ -217,7 +218,7 @@ struct RecordingTests {
             let loop = MultiThreadedEventLoopGroup.singleton.next()
             let store = await EventStore.open(folder: nil, logger: logger)
             let (desk, service, listener) = try await loop.submit {
-                let streams = EventStreams(store, handler, on: loop, logger: logger)
+                let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
                 let desk = ControlDesk(handler, ControlEventHub(), store, streams, nil, on: loop)
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 let listener = HTTPListener(

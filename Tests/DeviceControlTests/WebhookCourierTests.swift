@@ -14,6 +14,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import ControlPlane
 @testable import DeviceControl
 
 @Suite("Webhooks", .timeLimit(.minutes(1)))

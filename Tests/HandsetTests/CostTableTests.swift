@@ -3,6 +3,7 @@ import CallAgent
 import CallBridging
 import CallFlow
 import CallMeetings
+import ControlPlane
 import ControlWire
 import Foundation
 import SignalWire

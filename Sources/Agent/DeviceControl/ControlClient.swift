@@ -1,3 +1,4 @@
+public import ControlPlane
 public import ControlWire
 internal import Glibc
 internal import Synchronization

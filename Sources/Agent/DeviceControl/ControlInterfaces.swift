@@ -1,4 +1,5 @@
 public import CallAgent
+public import ControlPlane
 public import ControlWire
 public import Logging
 public import NIOCore
@@ -26,9 +27,9 @@ public struct ControlSockets: Sendable {
 public final class ControlInterfaces: Sendable {
     private let hub: ControlEventHub
     private let lines: ControlServer
-    private let http: ControlHTTPServer?
+    private let http: DeviceHTTPServer?
 
-    private init(_ hub: ControlEventHub, _ lines: ControlServer, _ http: ControlHTTPServer?) {
+    private init(_ hub: ControlEventHub, _ lines: ControlServer, _ http: DeviceHTTPServer?) {
         self.hub = hub
         self.lines = lines
         self.http = http
@@ -48,9 +49,9 @@ public final class ControlInterfaces: Sendable {
         let handler = ControlRequestHandler(accounts, version: version)
         let lines = try await ControlServer.start(sockets.lines, handler, hub, group: group, logger: logger)
         logger.info("Listening to programs on this machine", metadata: ["socket": "\(sockets.lines.path)"])
-        var http: ControlHTTPServer?
+        var http: DeviceHTTPServer?
         if let socket = sockets.http, let section = configuration.http {
-            http = try await ControlHTTPServer.start(
+            http = try await DeviceHTTPServer.start(
                 socket, section, webhooks: configuration.webhooks, handler, hub, logger: logger)
         }
         return ControlInterfaces(hub, lines, http)

@@ -1,3 +1,4 @@
+internal import ControlPlane
 internal import ControlWire
 internal import Logging
 internal import NIOCore

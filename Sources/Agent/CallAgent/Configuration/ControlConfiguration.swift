@@ -1,4 +1,5 @@
 public import ConfigReader
+public import ControlPlane
 
 /// Where programs on this machine act on a device while it runs.
 public struct ControlConfiguration: Sendable, Equatable {
@@ -11,12 +12,7 @@ public struct ControlConfiguration: Sendable, Equatable {
     }
 
     /// Who may connect. Root always may.
-    public enum Access: String, CaseIterable, Sendable {
-        /// The device's user: mode 0600.
-        case owner
-        /// The members of the process's group, too: mode 0660.
-        case group
-    }
+    public typealias Access = ControlAccess
 
     /// Which socket.
     public var socket: Socket
@@ -29,9 +25,6 @@ public struct ControlConfiguration: Sendable, Equatable {
 
     /// Uses `socket`.
     public init(socket: Socket) { self.socket = socket }
-
-    /// Bytes in a socket's path: what the system has room for (unix(7)), without the zero at the end.
-    static let longestPath = 107
 
     /// The keys of the section `control`.
     struct Keys: ConfigKeys {
@@ -61,10 +54,11 @@ public struct ControlConfiguration: Sendable, Equatable {
         case let path?:
             socket = .path(path)
             let length = path.utf8.count
-            if length > Self.longestPath {
+            if length > ControlSocket.longestPath {
                 problems.append(
                     section.problem(
-                        \.socket, "is a path of \(length) bytes, and sockets have \(Self.longestPath) at most: \(path)")
+                        \.socket,
+                        "is a path of \(length) bytes, and sockets have \(ControlSocket.longestPath) at most: \(path)")
                 )
             } else if let part, let http {
                 http.check(beside: path, in: section, part, &problems)

@@ -1,6 +1,7 @@
 internal import BlockingWork
 internal import CallAgent
 internal import ConfigReader
+internal import ControlPlane
 internal import ControlWire
 internal import Core
 internal import Cryptography

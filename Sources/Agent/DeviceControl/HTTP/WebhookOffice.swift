@@ -1,5 +1,6 @@
 internal import BlockingWork
 internal import CallAgent
+internal import ControlPlane
 internal import ControlWire
 internal import Core
 internal import Files

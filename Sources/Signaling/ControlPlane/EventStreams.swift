@@ -1,16 +1,16 @@
-internal import ControlWire
-internal import Core
-internal import HTTPTransport
-internal import Logging
-internal import NIOCore
+package import ControlWire
+package import Core
+package import HTTPTransport
+package import Logging
+package import NIOCore
 internal import Realtime
 
 /// The clients that receive events over HTTP. On the server's event loop.
 ///
 /// A client holds its position in the history and one batch of at most ``EventReader/batchBytes`` bytes, whether it reads or not.
-final class EventStreams {
+package final class EventStreams {
     /// Clients at a time.
-    static let limit = 100
+    package static let limit = 100
     /// The interval of heartbeats, and of looking for clients that do not read.
     static let heartbeat = TimeAmount.seconds(15)
     /// Interval between two `levels` events.
@@ -31,7 +31,8 @@ final class EventStreams {
     }
 
     private let store: EventStore
-    private let handler: ControlRequestHandler
+    /// What a meter shows now; nil if the process has none.
+    private let levels: (@Sendable () async -> ControlLevels?)?
     private let loop: any EventLoop
     private let logger: Logger
     private var clients: [Int: Client] = [:]
@@ -39,34 +40,37 @@ final class EventStreams {
     private var meter: Task<Void, Never>?
     private var heart: RepeatedTask?
     /// Clients that were disconnected because they did not read.
-    private(set) var dropped = 0
+    package private(set) var dropped = 0
 
-    init(_ store: EventStore, _ handler: ControlRequestHandler, on loop: any EventLoop, logger: Logger) {
+    package init(
+        _ store: EventStore, on loop: any EventLoop, logger: Logger,
+        levels: (@Sendable () async -> ControlLevels?)? = nil
+    ) {
         self.store = store
-        self.handler = handler
+        self.levels = levels
         self.loop = loop
         self.logger = logger
     }
 
     /// Clients now.
-    var count: Int { clients.count }
+    package var count: Int { clients.count }
 
     /// Begins to send events to clients.
-    func start() {
+    package func start() {
         let own = NIOLoopBound(self, eventLoop: loop)
         store.onEvents { [loop] in loop.execute { own.value.wake() } }
         heart = loop.scheduleRepeatedTask(initialDelay: Self.heartbeat, delay: Self.heartbeat) { _ in own.value.beat() }
     }
 
     /// Disconnects all clients.
-    func close() {
+    package func close() {
         heart?.cancel()
         meter?.cancel()
         for client in clients.values { client.stream.close() }
     }
 
     /// Sends events on a stream until its client goes.
-    func add(_ stream: HTTPStream, _ reader: EventReader) {
+    package func add(_ stream: HTTPStream, _ reader: EventReader) {
         last += 1
         let number = last
         let client = Client(number, stream, reader)
@@ -102,7 +106,7 @@ final class EventStreams {
     }
 
     /// Sends heartbeats, and disconnects clients that do not read.
-    func beat(at now: Instant = MonotonicClock.now) {
+    package func beat(at now: Instant = MonotonicClock.now) {
         for client in clients.values {
             if client.reader.isStuck(at: now) {
                 drop(client)
@@ -125,16 +129,16 @@ final class EventStreams {
 
     /// Requests levels while a client wants them, once for all clients.
     private func startMeter() {
-        guard meter == nil else { return }
+        guard meter == nil, let levels else { return }
         let own = NIOLoopBound(self, eventLoop: loop)
         let interval = Self.levelInterval
-        meter = Task { [handler, loop] in
+        meter = Task { [loop] in
             var hadLevels = false
             while !Task.isCancelled {
-                let levels = await handler.levels()
-                let isNew = levels != nil || hadLevels
-                hadLevels = levels != nil
-                let continues = try? await loop.submit { own.value.send(levels, isNew: isNew) }.get()
+                let shown = await levels()
+                let isNew = shown != nil || hadLevels
+                hadLevels = shown != nil
+                let continues = try? await loop.submit { own.value.send(shown, isNew: isNew) }.get()
                 guard continues == true else { return }
                 try? await Task.sleep(for: interval)
             }

@@ -1,79 +1,13 @@
 internal import CallAgent
+internal import ControlPlane
 internal import ControlWire
-internal import Core
-internal import Cryptography
 internal import HTTPTransport
-internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import Realtime
 
-/// Answers requests over HTTP, at one address. On the server's event loop.
-final class ControlHTTPService: PlainService {
-    /// Connections at a time: those of ``EventStreams/limit`` clients of events, and others.
-    static let mostConnections = EventStreams.limit + 28
-
-    private let desk: ControlDesk
-    private let admission: ControlAdmission
-    let acceptLog: AcceptLog
-    private let connections = OpenChannels(most: ControlHTTPService.mostConnections)
-
-    init(_ desk: ControlDesk, _ admission: ControlAdmission, logger: Logger) {
-        self.desk = desk
-        self.admission = admission
-        acceptLog = AcceptLog(logger, for: "control")
-    }
-
-    /// Closes all connections.
-    func close() { connections.closeAll() }
-
-    func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
-        let reached = channel.localAddress?.ipAddress
-        if let page = admission.page(request.head, reached: reached) { return reply(page) }
-        let send = { [admission] (answer: HTTPAnswer) in reply(admission.shared(answer, with: request.head)) }
-        switch admission.judge(request.head, reached: reached) {
-        case .answered(let answer): send(answer)
-        case .refused(let problem):
-            var answer = HTTPAnswer(problem.answer)
-            // Strangers keep no connection.
-            answer.endsConnection = true
-            send(answer)
-        case .admitted:
-            connections.admit(channel)
-            carryOut(request, send)
-        }
-    }
-
-    private func carryOut(_ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
-        do throws(ControlProblem) {
-            desk.carryOut(try ControlOperation(ControlHTTPRequest(request)), request, reply)
-        } catch {
-            reply(HTTPAnswer(error.answer))
-        }
-    }
-
-    func refusal(
-        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
-    ) -> HTTPAnswer {
-        let problem =
-            switch refusal {
-            case .tooLong: ControlOperation.tooLong
-            case .crowded: ControlProblem(ControlFault(.tooMany, "too many requests are incomplete; try again later"))
-            }
-        return admission.shared(HTTPAnswer(problem.answer), with: head)
-    }
-
-    func bodyLimit(of head: HTTPRequestHead) -> Int { ControlLimits.requestBytes }
-
-    /// If there are as many connections as there may be, the oldest without a right request makes room.
-    func accept(_ channel: any Channel) throws -> any ConnectionService {
-        guard connections.track(channel) else { throw ConnectionRefusal.full }
-        return self
-    }
-}
-
 /// Carries out what requests over HTTP are about, at all addresses of a server. On the server's event loop.
-final class ControlDesk {
+final class ControlDesk: ControlPoint {
     private let handler: ControlRequestHandler
     private let hub: ControlEventHub
     private let store: EventStore
@@ -108,8 +42,19 @@ final class ControlDesk {
     /// Clients that receive recordings now.
     var recordingClients: Int { recordings.count }
 
-    /// Carries out a request, and answers it once.
-    func carryOut(_ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
+    func page(_ head: HTTPRequestHead) -> HTTPAnswer? { ControlPage.answer(head) }
+
+    func carryOut(_ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
+        do throws(ControlProblem) {
+            carryOut(try ControlOperation(ControlHTTPRequest(request)), request, reply)
+        } catch {
+            reply(HTTPAnswer(error.answer))
+        }
+    }
+
+    private func carryOut(
+        _ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void
+    ) {
         switch operation.work {
         case .description: reply(HTTPAnswer(operation.answer(ControlReply(), events: state)))
         case .events(let subscription): stream(subscription, reply)
@@ -227,31 +172,5 @@ extension ControlRequestHandler {
         } catch {
             return error
         }
-    }
-}
-
-extension ControlHTTPRequest {
-    fileprivate init(_ request: HTTPRequest) {
-        let headers = request.head.headers
-        self.init(
-            request.head.method.rawValue, request.head.uri, contentType: headers.first(name: "Content-Type"),
-            idempotencyKey: headers.first(name: "Idempotency-Key"), lastEventID: headers.first(name: "Last-Event-ID"),
-            body: request.body)
-        (range, ifRange) = (headers.first(name: "Range"), headers.first(name: "If-Range"))
-    }
-}
-
-extension HTTPRequest {
-    /// The same for equal requests alone.
-    fileprivate var fingerprint: [UInt8] { Digest.sha256(Array("\(head.method.rawValue) \(head.uri)\n".utf8) + body) }
-}
-
-extension HTTPAnswer {
-    fileprivate init(_ answer: ControlHTTPAnswer) {
-        var headers = HTTPHeaders()
-        for field in answer.fields { headers.add(name: field.name, value: field.value) }
-        self.init(
-            status: HTTPResponseStatus(statusCode: answer.status), headers: headers, contentType: answer.contentType,
-            body: answer.body)
     }
 }

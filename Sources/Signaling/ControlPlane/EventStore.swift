@@ -1,17 +1,17 @@
 internal import BlockingWork
-internal import ControlWire
-internal import Core
+package import ControlWire
+package import Core
 internal import Files
-internal import Logging
+package import Logging
 internal import Realtime
 internal import Synchronization
 
-/// The history of a device's events: in memory for clients, and on disk if there is a folder.
+/// The history of a process's events: in memory for clients, and on disk if there is a folder.
 ///
 /// An event is in memory when ``add(_:)`` returns. A thread of its own writes it to disk afterwards, and reads the history like a client: if
 /// the disk is slow, further events wait in the history, which is bounded. What the disk has not taken before it is dropped there is a
 /// gap after a restart. If the folder cannot be used, it is tried again with the next event, and the events so far move there.
-final class EventStore: Sendable {
+package final class EventStore: Sendable {
     private struct State {
         var history: EventHistory
         /// Nil without a folder, and as long as the folder could not be used.
@@ -35,7 +35,7 @@ final class EventStore: Sendable {
     /// Events that are written at once.
     private static let batch = 256
     /// For the disk, at the end of the process.
-    static let endPatience = Duration.seconds(2)
+    package static let endPatience = Duration.seconds(2)
 
     private let state: Mutex<State>
     private let folder: String?
@@ -50,7 +50,7 @@ final class EventStore: Sendable {
     }
 
     /// Opens the history of a folder. If the folder cannot be used, the log has the reason, and events are kept in memory until it can.
-    static func open(folder: String?, logger: Logger) async -> EventStore {
+    package static func open(folder: String?, logger: Logger) async -> EventStore {
         let memory = State(EventHistory(id: newID))
         guard let folder else { return EventStore(memory, folder: nil, logger) }
         do throws(PrivateFileError) {
@@ -69,15 +69,15 @@ final class EventStore: Sendable {
     private static var newID: UInt64 { UInt64.random(in: 1...(.max)) }
 
     /// Calls `wake` after new events; several may come together.
-    func onEvents(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
+    package func onEvents(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
     /// Reads the history.
-    func read<Value: Sendable>(_ body: (borrowing EventHistory) -> Value) -> Value {
+    package func read<Value: Sendable>(_ body: (borrowing EventHistory) -> Value) -> Value {
         state.withLock { body($0.history) }
     }
 
     /// Moves a client's reader on.
-    func next(_ reader: inout EventReader, at now: Instant) -> [UInt8] {
+    package func next(_ reader: inout EventReader, at now: Instant) -> [UInt8] {
         state.withLock { state in
             state.isWaking = false
             return reader.next(of: state.history, at: now)
@@ -85,21 +85,21 @@ final class EventStore: Sendable {
     }
 
     /// The cursor of the newest event; nil as long as the history is not on disk.
-    var durableCursor: EventCursor? { state.withLock { $0.journal == nil ? nil : $0.history.cursor } }
+    package var durableCursor: EventCursor? { state.withLock { $0.journal == nil ? nil : $0.history.cursor } }
 
     /// Writes to the folder that failed since the start: of events, and of what webhooks have delivered.
-    var failedWrites: Int { state.withLock { $0.failedWrites } }
+    package var failedWrites: Int { state.withLock { $0.failedWrites } }
 
     /// Counts a write to the folder by another one that failed.
-    func countFailedWrite() { state.withLock { $0.failedWrites += 1 } }
+    package func countFailedWrite() { state.withLock { $0.failedWrites += 1 } }
 
     /// Moves a webhook on.
-    func next(_ course: inout WebhookCourse, at now: Instant) -> WebhookCourse.Delivery? {
+    package func next(_ course: inout WebhookCourse, at now: Instant) -> WebhookCourse.Delivery? {
         state.withLock { course.next(of: $0.history, at: now) }
     }
 
     /// Adds an event.
-    func add(_ line: [UInt8]) {
+    package func add(_ line: [UInt8]) {
         let (wake, starts) = state.withLock { state in
             state.history.add(line)
             let wake = state.isWaking ? nil : state.wake
@@ -113,10 +113,10 @@ final class EventStore: Sendable {
     }
 
     /// The clients have been woken.
-    func woken() { state.withLock { $0.isWaking = false } }
+    package func woken() { state.withLock { $0.isWaking = false } }
 
     /// Writes what is not on disk yet, and that the run has ended; waits no longer than `patience`.
-    func close(within patience: Duration = EventStore.endPatience) async {
+    package func close(within patience: Duration = EventStore.endPatience) async {
         guard folder != nil else { return }
         let (ends, end) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         Task {

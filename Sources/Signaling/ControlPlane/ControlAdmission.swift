@@ -1,4 +1,3 @@
-internal import CallAgent
 internal import ConfigReader
 internal import ControlWire
 internal import Cryptography
@@ -6,13 +5,15 @@ internal import HTTPTransport
 internal import NIOHTTP1
 
 /// Which requests are read at all: by host, origin and token.
-struct ControlAdmission {
+package struct ControlAdmission {
     /// What a client must present; nil on a Unix socket, whose mode says who may connect.
     private let token: Secret?
     /// Names by which the server is called; nil on a Unix socket.
     private let hosts: HostRules?
     private let origins: [String]
     private let sharing: OriginSharing
+    /// The section of the configuration that has them.
+    private let section: String
 
     /// What becomes of a request.
     enum Verdict {
@@ -25,10 +26,11 @@ struct ControlAdmission {
     }
 
     /// Admits clients of a Unix socket.
-    init() { (token, hosts, origins, sharing) = (nil, nil, [], Self.sharing([])) }
+    package init() { (token, hosts, origins, sharing, section) = (nil, nil, [], Self.sharing([]), "") }
 
     /// Admits clients on TCP.
-    init(_ network: ControlHTTPConfiguration.Network) {
+    init(_ network: ControlNetwork) {
+        section = network.section
         token = network.token
         let files = network.certificate.map { CertificateFiles(chainPath: $0.chainPath, keyPath: $0.keyPath) }
         hosts = HostRules(
@@ -63,7 +65,7 @@ struct ControlAdmission {
         if let problem = ControlOperation.tokenProblem(inTarget: head.uri) { return .refused(problem) }
         guard isKnown(head.headers) else {
             return .refused(
-                Self.problem(.unauthorized, "send Authorization: Bearer with the token of control.http.token_file"))
+                Self.problem(.unauthorized, "send Authorization: Bearer with the token of \(section).token_file"))
         }
         return .admitted
     }
@@ -71,20 +73,18 @@ struct ControlAdmission {
     private func foreign(_ head: HTTPRequestHead, _ reached: String?) -> ControlProblem? {
         if let hosts, !hosts.admit(head.headers, head.version, reached: reached) {
             return Self.problem(
-                .foreignHost, "this server is \(hosts.summary); control.http.allowed_hosts has more names")
+                .foreignHost, "this server is \(hosts.summary); \(section).allowed_hosts has more names")
         }
         guard WebOrigin.isAllowed(head.headers, allowed: origins) else {
             return Self.problem(
-                .foreignOrigin, "pages of this origin may not use it; control.http.allowed_origins lists those that may"
-            )
+                .foreignOrigin, "pages of this origin may not use it; \(section).allowed_origins lists those that may")
         }
         return nil
     }
 
-    /// The answer to a browser on TCP that requests a file of the page, for which it needs no token; nil for all other requests.
-    func page(_ head: HTTPRequestHead, reached: String?) -> HTTPAnswer? {
-        guard let hosts, hosts.admit(head.headers, head.version, reached: reached) else { return nil }
-        return ControlPage.answer(head)
+    /// Whether a browser may be shown files of a page, for which it needs no token: on TCP, at a name of the server.
+    func showsPages(to head: HTTPRequestHead, reached: String?) -> Bool {
+        hosts?.admit(head.headers, head.version, reached: reached) ?? false
     }
 
     private func isKnown(_ headers: HTTPHeaders) -> Bool {

@@ -1,10 +1,15 @@
-// DeviceControl: where programs on this machine act on a running device: the socket, its clients, and their requests.
-
-internal import Realtime
 internal import Files
-public import CallAgent
 internal import Glibc
+internal import Realtime
 internal import Synchronization
+
+/// Who may connect to a control socket. Root always may.
+public enum ControlAccess: String, CaseIterable, Sendable {
+    /// The process's user: mode 0600.
+    case owner
+    /// The members of the process's group, too: mode 0660.
+    case group
+}
 
 /// A socket that listens at a path, to which its owner may connect (mode 0600), or its group, too (mode 0660). Its `deinit` removes
 /// the path.
@@ -24,11 +29,14 @@ public final class ControlSocket: Sendable {
         var number: ino_t
     }
 
+    /// Bytes in a socket's path: what the system has room for (unix(7)), without the zero at the end.
+    public static let longestPath = 107
+
     /// Clients that may wait to be taken.
     private static let backlog: Int32 = 16
 
     /// Listens at `path`. Its folder is made if it is missing, but no folder above that.
-    public init(path: String, access: ControlConfiguration.Access = .owner) throws(ControlSocketError) {
+    public init(path: String, access: ControlAccess = .owner) throws(ControlSocketError) {
         self.path = path
         let folder = Self.folder(of: path)
         if unsafe mkdir(folder, 0o700) == 0 {
@@ -59,7 +67,7 @@ public final class ControlSocket: Sendable {
     }
 
     /// The listening descriptor, to be closed by who takes it; nil if it has been taken.
-    func takeDescriptor() -> Int32? {
+    package func takeDescriptor() -> Int32? {
         descriptor.withLock { descriptor in
             defer { descriptor = nil }
             return descriptor
@@ -67,7 +75,7 @@ public final class ControlSocket: Sendable {
     }
 
     /// Removes the path, unless it is another socket's by now. To be called while the socket is open.
-    func remove() {
+    package func remove() {
         let identity = identity.withLock { identity in
             defer { identity = nil }
             return identity
@@ -82,7 +90,7 @@ public final class ControlSocket: Sendable {
     // MARK: Making it
 
     private static func listen(
-        at path: String, _ access: ControlConfiguration.Access
+        at path: String, _ access: ControlAccess
     ) throws(ControlSocketError) -> Int32 {
         guard let address = UnixAddress(path) else {
             throw ControlSocketError(.notUsable, path, "listen there", cause: UnixAddress.tooLong)
@@ -104,7 +112,7 @@ public final class ControlSocket: Sendable {
     }
 
     /// Lets the group connect. That comes after the socket is bound, which takes away what the process's umask forbids.
-    private static func admit(_ access: ControlConfiguration.Access, to path: String) -> Bool {
+    private static func admit(_ access: ControlAccess, to path: String) -> Bool {
         guard access == .group else { return true }
         return unsafe fchmodat(AT_FDCWD, path, 0o660, AT_SYMLINK_NOFOLLOW) == 0
     }
