@@ -209,10 +209,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "BlockingWork", "CPostgres", "CSQLite", "ConfigReader", "Core", "Cryptography", "Enrollment",
-                "ExchangeCore",
-                "Files",
-                "HTTPTransport", "ICE",
+                "BlockingWork", "CPostgres", "CSQLite", "ConfigReader", "ControlPlane", "ControlWire", "Core",
+                "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
                 "JSON", "Monitoring", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -499,8 +497,8 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport",
-                "JSON", "Realtime", "SDP", "SignalSupport", "SignalWire", logging,
+                "ConfigReader", "ControlPlane", "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer",
+                "HTTPTransport", "JSON", "Realtime", "SDP", "SignalSupport", "SignalWire", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
@@ -511,7 +509,7 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Core", "Cryptography", "Enrollment", "ExchangeCore",
+                "ConfigReader", "ControlPlane", "ControlWire", "Core", "Cryptography", "Enrollment", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "JSON",
                 "Realtime", "SignalSupport", "SignalWire", "TLS", logging,
             ]),

@@ -16,6 +16,8 @@ struct ExchangeScenario {
     private(set) var changes: [Change] = []
     /// Attempts at pushes that were begun, in order.
     private(set) var posts: [StoredPush] = []
+    /// What became of the operator's orders.
+    private(set) var results: [OrderNumber: OperatorResult] = [:]
     private var lastNumber: UInt64 = 0
 
     enum Received: Equatable {
@@ -57,6 +59,13 @@ struct ExchangeScenario {
 
     mutating func feed(_ input: ExchangeCore.Input) { sort(timeline.feed(input)) }
 
+    /// Has the exchange do something for the operator.
+    mutating func order(_ order: OperatorOrder) -> OperatorResult? {
+        let number = OrderNumber(UInt64(results.count) + 1)
+        feed(.ordered(number, order))
+        return results[number]
+    }
+
     mutating func adopt(_ settings: ExchangeCore.Settings) { timeline.core.adopt(settings) }
 
     mutating func advance(by duration: Duration) {
@@ -76,6 +85,7 @@ struct ExchangeScenario {
                 let numbered = NumberedEvent(sequence: event.sequence, event: event.event)
                 for connection in connections { inboxes[connection, default: []].append(.event(numbered)) }
             case .close(let connection, let reason): closed[connection] = reason
+            case .obeyed(let number, let result): results[number] = result
             case .note(let note): notes.append(note)
             case .push(let push): posts.append(push)
             case .persist(let change): changes.append(change)
@@ -90,7 +100,7 @@ struct ExchangeScenario {
             case .respond(_, let id, let response): try? response.message(id: id)
             case .refuse(_, let id, let error): SignalCoding.failure(id: id, error)
             case .event(_, let event): event.message
-            case .close, .note, .push, .persist: nil
+            case .close, .obeyed, .note, .push, .persist: nil
             }
         }
     }

@@ -119,6 +119,12 @@ struct StreamScenario {
 
     mutating func events(of device: ConnectionID) -> [ExchangeEvent] { exchange.events(of: device) }
 
+    /// Has the exchange do something for the operator.
+    mutating func order(_ order: OperatorOrder) -> OperatorResult? {
+        defer { deliver() }
+        return exchange.order(order)
+    }
+
     mutating func lose(_ device: ConnectionID) { exchange.feed(.disconnected(device)) }
 
     /// The invite that a device hears of.

@@ -159,6 +159,17 @@ test('A call that comes in rings, is answered, and talks', async () => {
   assert.deepEqual(made.signaling.told, []);
 });
 
+test('A call that the operator of the exchange ends is over, and nothing waits for the other side', async () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite());
+  await made.calls.answer();
+  await settle();
+  connection().become('connected');
+  made.signaling.hear('callEnded', { invite: 'I2', reason: 'disconnected', duration_ms: 3000, from: 'bob' });
+  assert.deepEqual(made.endings, ['disconnected']);
+  assert.deepEqual(made.signaling.told, []);
+});
+
 test('A call from a telephone network is shown as one, and called back by its number', () => {
   const made = make();
   made.signaling.hear('inviteReceived', invite({

@@ -37,6 +37,16 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let notConfigured = Code(rawValue: "not_configured")
         /// The device could not do it.
         public static let failed = Code(rawValue: "failed")
+        /// An exchange has no user of that name.
+        public static let noSuchUser = Code(rawValue: "no_such_user")
+        /// The user's device has no session at the exchange.
+        public static let noSuchDevice = Code(rawValue: "no_such_device")
+        /// The exchange has no such invite.
+        public static let noSuchInvite = Code(rawValue: "no_such_invite")
+        /// The exchange cannot do it at present, and has changed nothing.
+        public static let unavailable = Code(rawValue: "unavailable")
+        /// It is not known whether the exchange has done it.
+        public static let unconfirmed = Code(rawValue: "unconfirmed")
         /// Over HTTP: there is no such path.
         public static let notFound = Code(rawValue: "not_found")
         /// Over HTTP: the record names no such recording, or its file is gone.

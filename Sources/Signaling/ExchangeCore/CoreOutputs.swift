@@ -109,9 +109,11 @@ package enum ExchangeNote: Hashable, Sendable {
     case inviteAnswered(InviteID, by: Endpoint, InviteHandled.Action)
     case inviteCancelled(InviteID)
     case inviteTimedOut(InviteID)
+    /// The operator has ended it, which is a timeout to everyone else.
+    case inviteEndedByOperator(InviteID)
     /// It has timed out for one invitee before its time, because another stranger needed the place.
     case inviteGaveWay(InviteID, with: UserID)
-    case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
+    case callEnded(InviteID, between: [UserID], reason: String, durationMilliseconds: Int64)
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)
     case loginEnded(UserID, LoginEnd)

@@ -41,6 +41,8 @@ extension ExchangeCore {
         case move(within: Duration, to: String?)
         /// An attempt at a push ended.
         case pushAnswered(PushID, attempt: Int, PushAnswer)
+        /// The operator has the exchange do something. The answer is ``Output/obeyed(_:_:)``.
+        case ordered(OrderNumber, OperatorOrder)
         /// The exchange closes all connections; their devices will be back, and need no pushes for it.
         case goingDown
         /// One of the deadlines has come that ``takeDue(at:atMost:)`` has taken out.
@@ -58,6 +60,8 @@ extension ExchangeCore {
         /// Send one event to several devices of one user.
         case event([ConnectionID], DeliveredEvent)
         case close(ConnectionID, CloseReason)
+        /// What became of an order of the operator.
+        case obeyed(OrderNumber, OperatorResult)
         case note(ExchangeNote)
         /// Send the push to the webhook of its kind, and report the result with ``Input/pushAnswered(_:attempt:_:)``.
         case push(StoredPush)

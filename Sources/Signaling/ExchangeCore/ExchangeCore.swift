@@ -88,6 +88,10 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .move(let within, let url): requestMoves(within: within, to: url)
         case .pushAnswered(let id, let attempt, let answer):
             pushes.answered(id, attempt: attempt, answer, at: now, &effects)
+        case .ordered(let number, let order):
+            let result = obey(order, at: now, into: &outbox)
+            carryOut(at: now, into: &outbox)
+            outbox.append(.obeyed(number, result))
         case .goingDown: pushes.goDown()
         case .due(let deadline): meet(deadline, at: now, into: &outbox)
         case .pushesAreDue: pushes.tryDue(at: now, &effects)
@@ -768,6 +772,42 @@ package struct ExchangeCore: ProtocolCore, Sendable {
                 invites.endCalls(of: left.endpoint, at: now, &effects)
             }
             giveUp(left.id, at: now, into: &outbox)
+        }
+    }
+
+    // MARK: - The operator
+
+    /// Does what the operator wants, or changes nothing.
+    private mutating func obey(
+        _ order: OperatorOrder, at now: Instant, into outbox: inout [Output]
+    ) -> OperatorResult {
+        switch order {
+        case .logOut(let user):
+            let principals = sessions.principals(called: user)
+            guard accounts.account(id: user) != nil || !principals.isEmpty else { return .refused(.unknownUser) }
+            let before = principals.reduce(0) { $0 + sessions.count(of: $1) }
+            endLogins(of: user, at: now, into: &outbox)
+            return .done(ended: before - sessions.principals(called: user).reduce(0) { $0 + sessions.count(of: $1) })
+        case .endSession(let user, let device):
+            let endpoint = Endpoint(user: user, device: device)
+            let before = sessions.count(of: endpoint.principal)
+            endSessions(of: endpoint.principal, at: now, into: &outbox) { $0.endpoint == endpoint }
+            let ended = before - sessions.count(of: endpoint.principal)
+            return ended == 0 ? .refused(.noSession) : .done(ended: ended)
+        case .endInvite(let id):
+            guard let record = invites[id] else { return .refused(.unknownInvite) }
+            guard !record.isEnded else { return .refused(.inviteEnded) }
+            let pending = record.pending.count
+            effects.note(.inviteEndedByOperator(id))
+            timeOutInvite(id, at: now, into: &outbox)
+            return .done(ended: pending)
+        case .endCall(let id, let invitee):
+            let calls = invites.calls.calls(of: id).filter { invitee == nil || $0.invitee.user == invitee }
+            guard let call = calls.first else { return .refused(.unknownCall) }
+            guard calls.count == 1 else { return .refused(.severalCalls) }
+            act(for: call.inviter.principal, at: now, into: &outbox)
+            invites.endByOperator(call, at: now, &effects)
+            return .done(ended: 1)
         }
     }
 

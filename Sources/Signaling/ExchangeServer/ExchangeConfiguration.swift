@@ -95,6 +95,9 @@ public struct ExchangeConfiguration: Sendable {
     /// Where the exchange shows how it is doing; nil for nowhere.
     public var monitoring: MonitoringConfiguration?
 
+    /// Where an operator acts on the exchange while it runs; nil for nowhere.
+    public var control: ExchangeControlConfiguration?
+
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
     public var databasePath: String?
     /// What a commit waits for.
@@ -281,6 +284,10 @@ extension ExchangeConfiguration {
         let monitoring = ConfigKey.section(
             "monitoring", MonitoringConfiguration.Keys.self,
             "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
+        let control = ConfigKey.section(
+            "control", ExchangeControlConfiguration.Keys.self,
+            "where an operator acts on it while it runs ([exchange-control.md](exchange-control.md)); without this section, nowhere"
+        )
 
         private static let counts = 1...1_000_000
     }
@@ -331,6 +338,7 @@ extension ExchangeConfiguration {
             push = PushConfiguration(section, plainText: plainText, &problems)
         }
         monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
+        control = section.value(\.control, &problems).flatMap { ExchangeControlConfiguration($0, &problems) }
         readTokens(section, &problems)
         readLimits(section, &problems)
         readBounds(section, &problems)

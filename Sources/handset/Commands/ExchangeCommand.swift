@@ -24,11 +24,18 @@ struct StatePlace: ParsableArguments {
     }
 }
 
-/// `handset exchange`: the state of an exchange, whichever database it is in.
+/// `handset exchange`: an exchange that runs, and its state, whichever database that is in.
 struct ExchangeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "exchange", abstract: "Look after the database of an exchange.",
-        subcommands: [Status.self, Migrate.self])
+        commandName: "exchange", abstract: "Look after an exchange that runs, and after its database.",
+        discussion: """
+            The commands from `users` to `events` act on an exchange that runs, if its configuration has `control: socket:`. \
+            docs/exchange-control.md says more.
+            """,
+        subcommands: [
+            Status.self, Migrate.self, Users.self, Invites.self, Calls.self, Rooms.self, Groups.self, Logout.self,
+            Cancel.self, HangUp.self, Events.self,
+        ])
 
     /// Where the exchange of a configuration keeps its state.
     fileprivate static func state(of config: String) throws -> StateLocation {

@@ -115,7 +115,9 @@ struct ServeCommand: AsyncParsableCommand {
             RunCommand.onHangUp { logger.notice("A standby reads its configuration when it is started again") }
         }
         let starting = Task {
-            try await ExchangeServer.start(configuration, on: group, logger: logger) { owner in
+            try await ExchangeServer.start(
+                configuration, on: group, logger: logger, version: HandsetVersion.current
+            ) { owner in
                 monitor.noteOwner("\(owner)")
                 unit.notify(.ready, status: "Standing by: \(owner) owns the database")
             }

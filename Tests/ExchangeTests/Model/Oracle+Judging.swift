@@ -29,6 +29,7 @@ extension Oracle {
                 if isDelivered { try hear(event, on: connections, resumes: frame?.method == "session.start") }
             case .close(let connection, let reason): try close(connection, reason)
             case .note(let note): try hear(note)
+            case .obeyed: break
             case .push(let push): try judge(push)
             case .persist(.event(let event)): note(event)
             case .persist(.callForgotten(let invite, let invitee)):
@@ -174,7 +175,7 @@ extension Oracle {
 
     /// A call was dropped because neither of its devices has come back.
     private func wasOrphaned(_ id: InviteID, _ outputs: [ExchangeCore.Output]) -> Bool {
-        outputs.contains { if case .note(.callEnded(id, "connectionLost", _)) = $0 { true } else { false } }
+        outputs.contains { if case .note(.callEnded(id, _, "connectionLost", _)) = $0 { true } else { false } }
     }
 
     private func note(_ event: StoredEvent) {
@@ -206,7 +207,7 @@ extension Oracle {
         case .inviteGaveWay(let id, let user): try gaveWay(id.text, with: user.text)
         case .inviteCancelled(let id): withdrawn(id.text)
         case .sessionStarted(let endpoint, let connection, _): startedAs = (connection, bearer(of: endpoint.principal))
-        case .loginEnded, .sessionEnded, .sessionLost, .inviteSent, .inviteAnswered, .callEnded,
+        case .loginEnded, .sessionEnded, .sessionLost, .inviteSent, .inviteAnswered, .inviteEndedByOperator, .callEnded,
             .connectionRefused, .tokenExpired, .pushMade, .pushFailed, .pushDied:
             break
         }

@@ -40,7 +40,7 @@ public enum ControlDescription {
         ]
         let parameters = parameters(of: route)
         if !parameters.isEmpty { operation["parameters"] = .array(parameters) }
-        if route.method == .post { operation["requestBody"] = body(of: route) }
+        if route.method == .post { operation["requestBody"] = body(route.body, rule: route.bodyRule) }
         return .object(operation)
     }
 
@@ -61,19 +61,8 @@ public enum ControlDescription {
                 "description": "The record's name",
             ])
         }
-        for member in route.parameters {
-            parameters.append([
-                "name": .string(member.name), "in": "query", "schema": schema(of: member, mayBeNull: false),
-                "description": .string(member.words),
-            ])
-        }
-        if case .events = route.work {
-            parameters.append([
-                "name": "Last-Event-ID", "in": "header",
-                "schema": ["type": "string", "pattern": .string(cursorPattern)],
-                "description": "The id of the last event that was received",
-            ])
-        }
+        for member in route.parameters { parameters.append(parameter(member)) }
+        if case .events = route.work { parameters.append(lastEventID) }
         if case .recording = route.work {
             parameters += [
                 [
@@ -86,23 +75,40 @@ public enum ControlDescription {
                 ],
             ]
         }
-        if route.method == .post {
-            parameters.append([
-                "name": "Idempotency-Key", "in": "header",
-                "schema": ["type": "string", "pattern": .string("^[ -~]{1,\(IdempotencyTable.keyBytes)}$")],
-                "description": "The same for a request that is sent again, which is then carried out once",
-            ])
-        }
+        if route.method == .post { parameters.append(idempotencyKey) }
         return parameters
     }
 
-    private static func body(of route: ControlRoute) -> JSONValue {
-        var schema = route.bodyRule
+    /// The key of requests that may be sent again.
+    static let idempotencyKey: JSONValue = [
+        "name": "Idempotency-Key", "in": "header",
+        "schema": ["type": "string", "pattern": .string("^[ -~]{1,\(IdempotencyTable.keyBytes)}$")],
+        "description": "The same for a request that is sent again, which is then carried out once",
+    ]
+
+    /// The cursor of a stream of events that begins again.
+    static let lastEventID: JSONValue = [
+        "name": "Last-Event-ID", "in": "header",
+        "schema": ["type": "string", "pattern": .string(cursorPattern)],
+        "description": "The id of the last event that was received",
+    ]
+
+    /// A parameter of the query.
+    static func parameter(_ member: ControlRoute.Member) -> JSONValue {
+        [
+            "name": .string(member.name), "in": "query", "schema": schema(of: member, mayBeNull: false),
+            "description": .string(member.words),
+        ]
+    }
+
+    /// The body of a request with members.
+    static func body(_ members: [ControlRoute.Member], rule: [String: JSONValue] = [:]) -> JSONValue {
+        var schema = rule
         schema["type"] = "object"
         schema["additionalProperties"] = false
         schema["properties"] = .object(
             Dictionary(
-                route.body.map { member in
+                members.map { member in
                     var property = self.schema(of: member, mayBeNull: !member.isRequired)
                     if case .object(var members) = property {
                         members["description"] = .string(member.words)
@@ -110,9 +116,9 @@ public enum ControlDescription {
                     }
                     return (member.name, property)
                 }, uniquingKeysWith: { first, _ in first }))
-        let required = route.body.filter(\.isRequired).map { JSONValue.string($0.name) }
+        let required = members.filter(\.isRequired).map { JSONValue.string($0.name) }
         if !required.isEmpty { schema["required"] = .array(required) }
-        let isNeeded = !required.isEmpty || !route.bodyRule.isEmpty
+        let isNeeded = !required.isEmpty || !rule.isEmpty
         return ["required": .bool(isNeeded), "content": ["application/json": ["schema": .object(schema)]]]
     }
 
@@ -157,7 +163,13 @@ extension ControlDescription {
             responses["206"] = .object(
                 file("The selected part", ["Content-Range": "Which part it is, and of how many bytes"]))
         }
-        for (status, kinds) in Dictionary(grouping: problems(of: route), by: \.status) {
+        return .object(responses.merging(answers(with: problems(of: route))) { first, _ in first })
+    }
+
+    /// The answers with problems, by status.
+    static func answers(with problems: [ControlProblem.Kind]) -> [String: JSONValue] {
+        var responses: [String: JSONValue] = [:]
+        for (status, kinds) in Dictionary(grouping: problems, by: \.status) {
             let list = kinds.map { "`\($0.code.rawValue)`: \($0.title)" }.joined(separator: "; ")
             let schema: JSONValue = [
                 "allOf": [
@@ -169,7 +181,7 @@ extension ControlDescription {
                 "description": .string(list), "content": .object([ControlProblem.contentType: ["schema": schema]]),
             ]
         }
-        return .object(responses)
+        return responses
     }
 
     /// The problems that a route may answer with.
@@ -269,9 +281,7 @@ extension ControlDescription {
 
     /// The schemas of answers.
     static let schemas: [String: JSONValue] = [
-        "Problem": object(
-            ["type": text, "title": text, "status": integer, "detail": text, "code": ["enum": .array(codes)]],
-            required: ["type", "title", "status", "detail", "code"]),
+        "Problem": problem(ControlProblem.kinds),
         "Action": object(
             ["call": integer, "account": text, "file": text, "to_call": integer, "slot": integer], required: ["call"]),
         "Status": object(
@@ -372,14 +382,21 @@ extension ControlDescription {
             required: ["microphone_dbfs", "microphone_peak_dbfs", "loudspeaker_dbfs", "loudspeaker_peak_dbfs"]),
     ]
 
-    private static var codes: [JSONValue] { ControlProblem.kinds.map { .string($0.code.rawValue) } }
-    private static var text: JSONValue { ["type": "string"] }
-    private static var integer: JSONValue { ["type": "integer"] }
-    private static var number: JSONValue { ["type": "number"] }
-    private static var flag: JSONValue { ["type": "boolean"] }
-    private static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
+    /// The schema of problems of these kinds.
+    static func problem(_ kinds: [ControlProblem.Kind]) -> JSONValue {
+        let codes = kinds.map { JSONValue.string($0.code.rawValue) }
+        return object(
+            ["type": text, "title": text, "status": integer, "detail": text, "code": ["enum": .array(codes)]],
+            required: ["type", "title", "status", "detail", "code"])
+    }
 
-    private static func object(_ properties: [String: JSONValue], required: [String]) -> JSONValue {
+    static var text: JSONValue { ["type": "string"] }
+    static var integer: JSONValue { ["type": "integer"] }
+    static var number: JSONValue { ["type": "number"] }
+    static var flag: JSONValue { ["type": "boolean"] }
+    static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
+
+    static func object(_ properties: [String: JSONValue], required: [String]) -> JSONValue {
         [
             "type": "object", "properties": .object(properties),
             "required": .array(required.map { .string($0) }),

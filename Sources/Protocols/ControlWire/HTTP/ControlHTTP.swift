@@ -93,12 +93,12 @@ public struct ControlOperation: Sendable {
     ///
     /// - Throws: ``ControlProblem`` with what is wrong with it.
     public init(_ request: ControlHTTPRequest) throws(ControlProblem) {
-        let target = try Target(request.target)
+        let target = try ControlTarget(request.target)
         let (route, call, record) = try Self.route(request.method, target)
         self.route = route
-        let query = try target.members(of: route)
-        idempotencyKey = try Self.key(of: request, route)
-        let body = try Self.body(of: request, route)
+        let query = try target.members(route.parameters, of: route.path)
+        idempotencyKey = try request.key(isFor: route.method)
+        let body = try request.members(route.body, of: route.path, route.method)
         switch route.work {
         case .description: work = .description
         case .events: work = .events(try EventSubscription(query, lastEventID: request.lastEventID))
@@ -130,7 +130,7 @@ public struct ControlOperation: Sendable {
 
     /// The problem of a request whose URL has a token, for those who must know of it before the request's sender is known.
     public static func tokenProblem(inTarget target: String) -> ControlProblem? {
-        Target.hasToken(target) ? Target.tokenInURL : nil
+        ControlTarget.hasToken(target) ? ControlTarget.tokenInURL : nil
     }
 
     /// The answer to a request that was carried out.
@@ -260,98 +260,10 @@ extension ControlStatus {
 
 // MARK: - Reading requests
 
-/// The path and the query of a request.
-private struct Target {
-    let path: Substring
-    private let query: [(name: String, value: String)]
-
-    /// Names of parameters in which a token would be in logs of proxies and in histories of browsers.
-    private static let tokenNames: Set = ["token", "access_token", "auth", "authorization", "bearer", "api_key", "key"]
-
-    init(_ target: String) throws(ControlProblem) {
-        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        path = parts.first ?? ""
-        var query: [(name: String, value: String)] = []
-        for pair in (parts.count > 1 ? parts[1] : "").split(separator: "&") {
-            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = Self.text(halves[0]), let value = Self.text(halves.count > 1 ? halves[1] : "") else {
-                throw ControlProblem(.wrongValue, "the query is not in percent-encoded UTF-8")
-            }
-            if Self.isToken(name) { throw Self.tokenInURL }
-            guard !query.contains(where: { $0.name == name }) else {
-                throw ControlProblem(.wrongValue, "the query has \(RequestFields.quoted(name)) more than once")
-            }
-            query.append((name, value))
-        }
-        self.query = query
-    }
-
-    private static func isToken(_ name: String) -> Bool { tokenNames.contains(name.lowercased()) }
-
-    fileprivate static let tokenInURL = ControlProblem(
-        .tokenInURL,
-        "send the token as a bearer token in the field Authorization, and replace this one: URLs are kept in logs")
-
-    /// Whether the query has a token, also if the rest of it cannot be read.
-    fileprivate static func hasToken(_ target: String) -> Bool {
-        target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).dropFirst()
-            .flatMap { $0.split(separator: "&") }
-            .contains { pair in text(pair.prefix { $0 != "=" }).map(isToken) ?? false }
-    }
-
-    private static func text(_ escaped: Substring) -> String? {
-        PercentEscape.unescaped(escaped.replacing("+", with: " ").utf8)
-    }
-
-    /// The parameters, as members of a request.
-    func members(of route: ControlRoute) throws(ControlProblem) -> [String: JSONValue] {
-        var members: [String: JSONValue] = [:]
-        for (name, text) in query {
-            guard let parameter = route.parameters.first(where: { $0.name == name }) else {
-                throw ControlProblem(
-                    .wrongValue,
-                    "\(route.path) has no parameter \(RequestFields.quoted(name)); it has "
-                        + ControlOperation.list(route.parameters))
-            }
-            guard let value = parameter.value(of: text) else {
-                throw ControlProblem(.wrongValue, "the parameter \(name) must be \(parameter.kindWords)")
-            }
-            members[name] = value
-        }
-        return members
-    }
-}
-
-extension ControlRoute.Member {
-    /// The value of a parameter of the query; nil if it is not of the kind.
-    fileprivate func value(of text: String) -> JSONValue? {
-        switch kind {
-        case .text, .path, .keys, .cursor, .acceptKey, .music, .choice: text.isEmpty ? nil : .string(text)
-        case .callNumber: Digits.number(text, upTo: Int64.max).flatMap { $0 > 0 ? .integer($0) : nil }
-        case .integer(let range):
-            Digits.number(text, upTo: Int64.max).flatMap { range.contains($0) ? .integer($0) : nil }
-        case .decibels: Double(text).map { .number($0) }
-        case .flag: ["true": true, "false": false][text].map { .bool($0) }
-        }
-    }
-
-    fileprivate var kindWords: String {
-        switch kind {
-        case .text, .path, .keys, .acceptKey, .music: "a text"
-        case .choice(let words): words.joined(separator: " or ")
-        case .callNumber: "the number of a call"
-        case .integer(let range): "a number from \(range.lowerBound) to \(range.upperBound)"
-        case .decibels: "a number of dB"
-        case .flag: "true or false"
-        case .cursor: "a cursor, or oldest"
-        }
-    }
-}
-
 extension ControlOperation {
     /// The route of a request, and the call or record that its path names.
     private static func route(
-        _ method: String, _ target: Target
+        _ method: String, _ target: ControlTarget
     ) throws(ControlProblem) -> (ControlRoute, call: Int64?, record: String?) {
         let parts = target.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         let found = target.path.hasPrefix("/") ? ControlRoute.all.filter { isPath(parts, of: $0) } : []
@@ -387,43 +299,7 @@ extension ControlOperation {
         Digits.number(part, upTo: Int64.max).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    private static func key(of request: ControlHTTPRequest, _ route: ControlRoute) throws(ControlProblem) -> String? {
-        guard route.method == .post, let key = request.idempotencyKey else { return nil }
-        guard (1...IdempotencyTable.keyBytes).contains(key.utf8.count),
-            key.utf8.allSatisfy({ (0x20..<0x7F).contains($0) })
-        else {
-            throw ControlProblem(
-                .wrongValue, "Idempotency-Key must be 1 to \(IdempotencyTable.keyBytes) characters of ASCII")
-        }
-        return key
-    }
-
-    private static func body(
-        of request: ControlHTTPRequest, _ route: ControlRoute
-    ) throws(ControlProblem) -> [String: JSONValue] {
-        guard route.method == .post, !request.body.isEmpty else { return [:] }
-        guard request.body.count <= ControlLimits.requestBytes else { throw tooLong }
-        let type = request.contentType?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
-        guard type == "application/json" else {
-            throw ControlProblem(.unsupportedMediaType, "send the body with Content-Type: application/json")
-        }
-        guard case .object(let members)? = ControlCoding.value(of: request.body) else {
-            throw ControlProblem(
-                .malformed, "the body must be a JSON object, with \(ControlLimits.nesting) levels at most")
-        }
-        if let unknown = members.keys.filter({ name in !route.body.contains { $0.name == name } }).min() {
-            throw ControlProblem(
-                .wrongValue,
-                "\(route.path) has no member \(RequestFields.quoted(unknown)); it has \(list(route.body))")
-        }
-        return members
-    }
-
     /// The answer to a body with more bytes than are read.
     public static let tooLong = ControlProblem(
         .tooLong, "a body has \(ControlLimits.requestBytes) bytes at most")
-
-    fileprivate static func list(_ members: [ControlRoute.Member]) -> String {
-        members.isEmpty ? "none" : members.map(\.name).joined(separator: ", ")
-    }
 }

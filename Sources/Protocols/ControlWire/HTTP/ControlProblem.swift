@@ -61,10 +61,20 @@ extension ControlProblem {
 
     /// The status and title of a code; later versions may add codes.
     static func kind(of code: ControlFault.Code) -> Kind {
-        kinds.first { $0.code == code } ?? Kind(code, 409, "The request cannot be carried out")
+        kinds.first { $0.code == code } ?? exchangeKinds.first { $0.code == code }
+            ?? Kind(code, 409, "The request cannot be carried out")
     }
 
-    /// All kinds.
+    /// The kinds that an exchange has beside those of a device.
+    static let exchangeKinds = [
+        Kind(.noSuchUser, 404, "There is no such user"),
+        Kind(.noSuchDevice, 404, "The device has no session"),
+        Kind(.noSuchInvite, 404, "There is no such invite"),
+        Kind(.unconfirmed, 500, "It is not known whether the request was carried out"),
+        Kind(.unavailable, 503, "The exchange cannot do it at present, and has changed nothing"),
+    ]
+
+    /// All kinds of a device.
     static let kinds = [
         Kind(.malformed, 400, "The body is not a JSON object"),
         Kind(.tokenInURL, 400, "A token must not be part of a URL"),

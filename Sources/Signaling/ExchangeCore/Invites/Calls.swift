@@ -44,6 +44,9 @@ struct Calls: Sendable {
 
     private var byInvite = PartedDictionary<InviteID, Entry>()
     private var callsByEndpoint: [Endpoint: [CallKey]] = [:]
+    /// The calls that a user has made, oldest first, each with a number that rises from call to call.
+    private var callsByInviter: [UserID: [(number: UInt64, key: CallKey)]] = [:]
+    private var lastNumber: UInt64 = 0
     /// In memory alone: after a restart a transfer is asked for again.
     private var transfers: [CallKey: CallTransfers] = [:]
     private var changes: [Step] = []
@@ -62,6 +65,17 @@ struct Calls: Sendable {
 
     /// The calls that a device is in, oldest first.
     func calls(of endpoint: Endpoint) -> [Call] { (callsByEndpoint[endpoint] ?? []).compactMap { self[$0] } }
+
+    /// The calls that a user has made behind a number, oldest first, each with its own.
+    func calls(by user: UserID, after number: UInt64, atMost limit: Int) -> [(number: UInt64, call: Call)] {
+        let own = callsByInviter[user] ?? []
+        var (low, high) = (0, own.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if own[middle].number <= number { low = middle + 1 } else { high = middle }
+        }
+        return own[low...].prefix(limit).compactMap { entry in self[entry.key].map { (entry.number, $0) } }
+    }
 
     /// The call of an invite that a device is in, with `peer` if that is given; `nil` if it is in none.
     ///
@@ -112,6 +126,8 @@ struct Calls: Sendable {
         entry.begun += 1
         byInvite[call.invite] = entry
         for end in [call.inviter, call.invitee] { callsByEndpoint[end, default: []].append(call.id) }
+        lastNumber += 1
+        callsByInviter[call.inviter.user, default: []].append((lastNumber, call.id))
     }
 
     /// Ends a call and notifies the other party.
@@ -125,7 +141,31 @@ struct Calls: Sendable {
         let event = CallEnded(
             invite: call.invite, reason: reason, cause: cause, durationMilliseconds: duration, from: endpoint.user)
         effects.notify(peer, .callEnded(event))
-        effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
+        note(call, reason, duration, &effects)
+    }
+
+    /// Ends a call at the operator's request. To each party it is as if the other one had disconnected.
+    mutating func endByOperator(_ call: Call, at now: Instant, _ effects: inout Effects) {
+        remove(call)
+        let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        effects.recordEnd(
+            of: call.invite, with: call.invitee.user, reason: Self.operatorReason, duration: duration, at: now)
+        for (end, peer) in [(call.inviter, call.invitee), (call.invitee, call.inviter)] {
+            let event = CallEnded(
+                invite: call.invite, reason: "disconnected", durationMilliseconds: duration, from: peer.user)
+            effects.notify(end, .callEnded(event))
+        }
+        note(call, Self.operatorReason, duration, &effects)
+    }
+
+    /// Why a call ended that the operator has ended, in its record.
+    static let operatorReason = "operator"
+
+    private func note(_ call: Call, _ reason: String, _ duration: Int64, _ effects: inout Effects) {
+        effects.note(
+            .callEnded(
+                call.invite, between: [call.inviter.user, call.invitee.user], reason: reason,
+                durationMilliseconds: duration))
     }
 
     /// Drops a call when neither device is connected or can resume. A device internal to the exchange does not keep the
@@ -146,7 +186,7 @@ struct Calls: Sendable {
                 invite: call.invite, reason: reason, durationMilliseconds: duration, from: peer.user)
             effects.notify(session.endpoint, .callEnded(event))
         }
-        effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
+        note(call, reason, duration, &effects)
     }
 
     private mutating func remove(_ call: Call) {
@@ -160,6 +200,8 @@ struct Calls: Sendable {
             callsByEndpoint[end]?.removeAll { $0 == call.id }
             if callsByEndpoint[end]?.isEmpty == true { callsByEndpoint[end] = nil }
         }
+        callsByInviter[call.inviter.user]?.removeAll { $0.key == call.id }
+        if callsByInviter[call.inviter.user]?.isEmpty == true { callsByInviter[call.inviter.user] = nil }
     }
 
     // MARK: - To disk

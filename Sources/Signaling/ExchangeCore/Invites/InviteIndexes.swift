@@ -5,6 +5,8 @@ struct OpenInvites: Sendable {
     private var sent: [UserID: [InviteID]] = [:]
     private var received: [UserID: [InviteID]] = [:]
     private var inGroup: [GroupID: [InviteID]] = [:]
+    /// How many there are.
+    private(set) var count = 0
 
     /// From `user`.
     func sent(by user: UserID) -> [InviteID] { sent[user] ?? [] }
@@ -14,12 +16,14 @@ struct OpenInvites: Sendable {
     func inGroup(_ group: GroupID) -> [InviteID] { inGroup[group] ?? [] }
 
     mutating func add(_ record: InviteRecord) {
+        count += 1
         sent[record.inviter.user, default: []].append(record.id)
         for invitee in record.invitees { received[invitee, default: []].append(record.id) }
         if let group = record.group { inGroup[group, default: []].append(record.id) }
     }
 
     mutating func remove(_ record: InviteRecord) {
+        count -= 1
         Self.remove(record.id, from: &sent, at: record.inviter.user)
         for invitee in record.invitees { Self.remove(record.id, from: &received, at: invitee) }
         if let group = record.group { Self.remove(record.id, from: &inGroup, at: group) }

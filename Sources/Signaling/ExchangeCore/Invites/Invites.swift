@@ -33,6 +33,8 @@ struct Invites: Sendable {
 
     /// How many are known, open or ended.
     var count: Int { records.count }
+    /// How many are open.
+    var openCount: Int { open.count }
     /// All that are known, open or ended.
     var all: [InviteRecord] { records.values }
     /// How many idempotency keys name an invite.
@@ -396,6 +398,11 @@ struct Invites: Sendable {
     mutating func disconnect(_ call: Call, _ endpoint: Endpoint, at now: Instant, _ effects: inout Effects) {
         let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
         calls.end(call, by: endpoint, reason: "disconnected", cause: nil, duration: duration, at: now, &effects)
+    }
+
+    /// Ends a call at the operator's request.
+    mutating func endByOperator(_ call: Call, at now: Instant, _ effects: inout Effects) {
+        calls.endByOperator(call, at: now, &effects)
     }
 
     /// Ends all calls of a device.

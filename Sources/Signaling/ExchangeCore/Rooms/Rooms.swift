@@ -39,6 +39,19 @@ struct Rooms: Sendable {
     /// The rooms that a session is in, in the order of joining.
     func rooms(of session: SessionID) -> [RoomName] { roomsBySession[session] ?? [] }
 
+    /// The first rooms in the order of their names behind the name `after`, and whether there are more.
+    ///
+    /// - Complexity: Linear in the rooms, with one comparison for most.
+    func names(after: String?, atMost limit: Int) -> (names: [RoomName], hasMore: Bool) {
+        var first: [RoomName] = []
+        for room in occupantsByRoom.keys where room.text > after ?? "" {
+            if first.count > limit, let last = first.last, last < room { continue }
+            first.insert(room, at: first.firstIndex { room < $0 } ?? first.count)
+            if first.count > limit + 1 { first.removeLast() }
+        }
+        return (Array(first.prefix(limit)), first.count > limit)
+    }
+
     // MARK: - Requests
 
     /// Adds a session to a room, and notifies the others. A session that is already in the room changes nothing.

@@ -63,6 +63,11 @@ struct Sessions: Sendable {
     /// The sessions of a user with an account that have a connection, oldest first.
     func sessions(of user: UserID) -> [Session] { sessions(of: .account(user)) }
 
+    /// A principal's sessions, with a connection or without.
+    func count(of principal: Principal) -> Int {
+        (connectionsByPrincipal[principal]?.count ?? 0) + (detachedByPrincipal[principal]?.count ?? 0)
+    }
+
     /// Whether the principal has a session, with a connection or without.
     func has(_ principal: Principal) -> Bool {
         connectionsByPrincipal[principal] != nil || detachedByPrincipal[principal] != nil

@@ -69,7 +69,7 @@ package struct WorkCost {
                 pieces += connections.count
                 sentBytes += connections.count * event.body.bytes
             case .respond(_, _, let response): bytes += response.bytes
-            case .refuse, .close, .note: break
+            case .refuse, .close, .obeyed, .note: break
             }
         }
     }
@@ -94,6 +94,7 @@ extension ExchangeCore {
                 pieces: expectedPieces(of: request, from: connection), bytes: bytes,
                 answerBytes: Self.expectedAnswerBytes(to: request))
         case .disconnected(let connection): WorkCost.expected(pieces: peers(of: connection), bytes: 0)
+        case .ordered(_, let order): WorkCost.expected(pieces: expectedPieces(of: order), bytes: 0)
         case .due(.sessionIsForgotten(let session)): WorkCost.expected(pieces: 2 + peers(of: session), bytes: 0)
         case .due(.inviteTimesOut(let invite)):
             WorkCost.expected(pieces: 4 * (invites[invite]?.invitees.count ?? 0), bytes: 0)
@@ -124,6 +125,20 @@ extension ExchangeCore {
             .presenceUnsubscribe, .ping:
             4
         }
+    }
+
+    private func expectedPieces(of order: OperatorOrder) -> Int {
+        switch order {
+        case .logOut(let user): 4 + peers(of: .account(user)) { _ in true }
+        case .endSession(let user, let device): 4 + peers(of: .account(user)) { $0.endpoint.device == device }
+        case .endInvite(let invite): 4 * (invites[invite]?.invitees.count ?? 1)
+        case .endCall: 4
+        }
+    }
+
+    private func peers(of principal: Principal, where holds: (Session) -> Bool) -> Int {
+        let own = sessions.sessions(of: principal) + sessions.detached(of: principal).map(\.session)
+        return own.filter(holds).reduce(0) { $0 + 2 + peers(of: $1.id) }
     }
 
     /// The number of peers to notify when the session on a connection ends.

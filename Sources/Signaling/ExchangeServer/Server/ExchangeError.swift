@@ -16,7 +16,8 @@ public struct ExchangeError: Error, Sendable, CustomStringConvertible {
         public static let addressNotUsable = Code(name: "addressNotUsable")
         /// The certificate or its key cannot be read or used.
         public static let certificateNotUsable = Code(name: "certificateNotUsable")
-
+        /// The socket of the control interface cannot be made.
+        public static let controlNotUsable = Code(name: "controlNotUsable")
         /// The users file is missing, of which an earlier run with this database had users.
         public static let usersFileMissing = Code(name: "usersFileMissing")
         /// The database cannot be opened or read.

@@ -64,6 +64,16 @@ final class ExchangeHub {
         return journal?.isFull == true ? .behind : nil
     }
 
+    /// What keeps it from serving its clients now, in sentences; nothing if it serves them.
+    var obstacles: [String] {
+        switch obstacle {
+        case .failed: ["the database cannot be written: \(failure.map { "\($0)" } ?? "not known why")"]
+        case .behind: ["the database does not keep up: too much waits for the disk"]
+        case .givenUp: ["this exchange ends, and has given its database up for another one"]
+        case nil: []
+        }
+    }
+
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
     private var waiting: [ExchangeCore.Input] = []
     private var isBusy = false
@@ -80,6 +90,11 @@ final class ExchangeHub {
     private(set) var isStopping = false
     /// Set once by ``handOver(to:)``.
     private var givesUpDatabase = false
+    /// Who waits for what became of an order of the operator. ``ExchangeControl`` bounds them.
+    private var orders: [OrderNumber: (OrderOutcome) -> Void] = [:]
+    private var lastOrder: UInt64 = 0
+    /// Receives what has happened, once it is on disk.
+    var observer: ((ExchangeNote) -> Void)?
     /// What asks clients to move, kept by ``handOver(to:)`` until there is an exchange to move to.
     private var farewells: [ExchangeCore.Output] = []
     /// What a hand-over waits for.
@@ -223,6 +238,65 @@ final class ExchangeHub {
     /// Asks every device to connect again (CONN-12).
     func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
 
+    // MARK: - The operator
+
+    /// What became of an order.
+    enum OrderOutcome {
+        /// It was carried out or refused, and that is on disk.
+        case obeyed(OperatorResult)
+        /// Nothing was changed, for this reason.
+        case unchanged(RPCError)
+        /// Whether it was carried out is for the database, or another exchange, to say.
+        case unknown
+    }
+
+    /// Does what the operator wants when it is its turn, and calls `then` once that is on disk, or known never to be.
+    ///
+    /// While a write hangs, `then` waits with it.
+    func obey(_ order: OperatorOrder, then: @escaping (OrderOutcome) -> Void) {
+        lastOrder += 1
+        lastRequest += 1
+        let number = OrderNumber(lastOrder)
+        orders[number] = then
+        let input = ExchangeCore.Input.ordered(number, order)
+        submit(
+            .input(input, WorkCost()), weight: core.expectedCost(of: input, bytes: 0), on: .request(lastRequest),
+            of: .exchange)
+    }
+
+    private func settle(_ number: OrderNumber, _ outcome: OrderOutcome) { orders.removeValue(forKey: number)?(outcome) }
+
+    /// Reads a list for the operator when it is its turn; false if too many requests wait.
+    func inTurnOfOperator(_ task: @escaping () -> Void) -> Bool { inTurn(of: .exchange, bytes: 0, since: now, task) }
+
+    /// A page of a list.
+    func users(after: String?, atMost limit: Int) -> OperatorPage<OperatorView.User> {
+        core.users(after: after, atMost: limit)
+    }
+
+    /// A page of a list.
+    func openInvites(after: OperatorCursor?, atMost limit: Int) -> OperatorPage<OperatorView.Invite> {
+        core.openInvites(after: after, atMost: limit, at: now)
+    }
+
+    /// A page of a list.
+    func runningCalls(after: OperatorCursor?, atMost limit: Int) -> OperatorPage<OperatorView.Call> {
+        core.runningCalls(after: after, atMost: limit, at: now)
+    }
+
+    /// A page of a list.
+    func groups(after: OperatorCursor?, atMost limit: Int) -> OperatorPage<OperatorView.Group> {
+        core.allGroups(after: after, atMost: limit)
+    }
+
+    /// A page of a list.
+    func rooms(after: String?, atMost limit: Int) -> OperatorPage<OperatorView.Room> {
+        core.allRooms(after: after, atMost: limit)
+    }
+
+    /// Users with an account, and open invites.
+    func operatorCounts() -> (users: Int, invites: Int) { (core.countUsers(), core.countOpenInvites()) }
+
     // MARK: - Outputs
 
     private func carryOut(_ output: ExchangeCore.Output) {
@@ -245,7 +319,10 @@ final class ExchangeHub {
         case .close(let connection, let reason):
             if deliver(.closed, to: connection) { return }
             connections.socket(connection)?.close(reason)
-        case .note(let note): log(note)
+        case .obeyed(let number, let result): settle(number, .obeyed(result))
+        case .note(let note):
+            log(note)
+            observer?(note)
         case .push(let push): post(push)
         case .persist: break
         }
@@ -412,6 +489,7 @@ final class ExchangeHub {
                 carryOut(.refuse(connection, id, error))
             }
         case .input(.request(let connection, let id, _), _): carryOut(.refuse(connection, id, error))
+        case .input(.ordered(let number, _), _): settle(number, .unchanged(error))
         case .input, .task: break
         }
         let time = began.duration(to: now)
@@ -561,7 +639,13 @@ final class ExchangeHub {
             counters.crowdedDisk += 1
             carryOut(.refuse(connection, id, Self.behind))
             return true
+        case (.ordered(let number, _), .behind):
+            settle(number, .unchanged(Self.behind))
+            return true
         case (_, .behind): return false
+        case (.ordered(let number, _), .failed), (.ordered(let number, _), .givenUp):
+            settle(number, .unchanged(Self.notKept))
+            return true
         case (.request(let connection, let id, _), .failed), (.badToken(let connection, let id, _, _), .failed):
             carryOut(.refuse(connection, id, Self.notKept))
             return true
@@ -601,6 +685,9 @@ final class ExchangeHub {
     /// Answers what waited for the batch: nothing was changed. If that is not certain, or is for another exchange to say, no client is
     /// answered, and all connections end as if this process had been killed.
     private func refuseAll(of batch: CommitGate.Batch, _ error: StoreError) {
+        for case .obeyed(let number, _) in batch.outputs {
+            settle(number, error.leavesDoubt || isStopping ? .unknown : .unchanged(Self.notKept))
+        }
         guard !error.leavesDoubt else {
             channels.closeAll()
             return settleHandOver(isWritten: false)
@@ -610,7 +697,7 @@ final class ExchangeHub {
                 switch output {
                 case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
                 case .refuse, .close: carryOut(output)
-                case .event, .note, .push, .persist: break
+                case .event, .obeyed, .note, .push, .persist: break
                 }
             }
         }

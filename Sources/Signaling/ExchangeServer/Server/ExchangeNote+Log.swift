@@ -12,6 +12,7 @@ extension ExchangeNote {
         case .pushMade, .pushFailed: .debug
         case .pushDied: .warning
         case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut, .inviteGaveWay: .debug
+        case .inviteEndedByOperator: .notice
         case .connectionRefused: .notice
         }
     }
@@ -25,6 +26,7 @@ extension ExchangeNote {
         case .inviteAnswered: "Invite answered"
         case .inviteCancelled: "Invite cancelled"
         case .inviteTimedOut: "Invite timed out"
+        case .inviteEndedByOperator: "The operator ends an invite"
         case .inviteGaveWay: "Invite timed out: its invitee had too many from strangers"
         case .callEnded: "Call ended"
         case .connectionRefused: "Connection refused"
@@ -52,9 +54,10 @@ extension ExchangeNote {
                 "invite": "\(invite)", "user": "\(endpoint.user)", "device": "\(endpoint.device)",
                 "action": "\(action.rawValue)",
             ]
-        case .inviteCancelled(let invite), .inviteTimedOut(let invite): ["invite": "\(invite)"]
+        case .inviteCancelled(let invite), .inviteTimedOut(let invite), .inviteEndedByOperator(let invite):
+            ["invite": "\(invite)"]
         case .inviteGaveWay(let invite, let user): ["invite": "\(invite)", "user": "\(user)"]
-        case .callEnded(let invite, let reason, let duration):
+        case .callEnded(let invite, _, let reason, let duration):
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
         case .connectionRefused(let connection, let reason):
             ["connection": "\(connection.name)", "reason": "\(reason)"]

@@ -34,6 +34,8 @@ public final class ExchangeServer: Sendable {
     private let passwordThread: NIOThreadPool
     private let disk: ExchangeDisk?
     private let pushSender: PushSender?
+    /// Nil without the section `control`, and until it is started.
+    private let control = Mutex<ExchangeControlServer?>(nil)
 
     private init(
         channel: any Channel, hub: NIOLoopBound<ExchangeHub>, door: LoopDoor, parts: NIOLoopBound<Parts>,
@@ -58,13 +60,14 @@ public final class ExchangeServer: Sendable {
     /// - Parameters:
     ///   - group: One of its event loops will carry the exchange.
     ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
+    ///   - version: The program's, for its operator.
     ///   - standingBy: Called when another process owns the database, with that process's name. This one refuses
     ///     requests until it owns the database; cancelling the task ends that.
     /// - Throws: ``ExchangeError`` if it may not or cannot listen, its database cannot be used, or its users file is missing
     ///   although an earlier run had users of it.
     public static func start(
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger,
-        standingBy: @escaping @Sendable (String) -> Void = { _ in }
+        version: String = "unknown", standingBy: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try configuration.resolveListenAddress()
         let certificate = try PreparedCertificate(configuration)
@@ -89,6 +92,33 @@ public final class ExchangeServer: Sendable {
             await disk?.close()
             throw error
         }
+        let server = try await start(configuration, address, certificate, disk, on: loop, logger)
+        do throws(ExchangeError) {
+            try await server.startControl(configuration.control, version: version, logger)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        return server
+    }
+
+    private func startControl(
+        _ configuration: ExchangeControlConfiguration?, version: String, _ logger: Logger
+    ) async throws(ExchangeError) {
+        guard let configuration else { return }
+        let facts = ExchangeControl.Facts(version: version, url: url)
+        let started = try await ExchangeControlServer.start(
+            configuration, of: hub, on: channel.eventLoop, facts, logger: logger)
+        control.withLock { $0 = started }
+    }
+
+    /// The port of the control interface on TCP; nil without one.
+    var controlPort: Int? { control.withLock { $0 }?.port }
+
+    private static func start(
+        _ configuration: ExchangeConfiguration, _ address: SocketAddress, _ certificate: PreparedCertificate,
+        _ disk: ExchangeDisk?, on loop: any EventLoop, _ logger: Logger
+    ) async throws(ExchangeError) -> ExchangeServer {
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
         let pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
@@ -179,14 +209,7 @@ public final class ExchangeServer: Sendable {
 
     /// What keeps it from serving its clients now, in sentences; nothing if it serves them.
     public func obstacles() async -> [String] {
-        let obstacles = channel.eventLoop.submit { [hub] in
-            switch hub.value.obstacle {
-            case .failed: ["the database cannot be written: \(hub.value.failure.map { "\($0)" } ?? "not known why")"]
-            case .behind: ["the database does not keep up: too much waits for the disk"]
-            case .givenUp: ["this exchange ends, and has given its database up for another one"]
-            case nil: [String]()
-            }
-        }
+        let obstacles = channel.eventLoop.submit { [hub] in hub.value.obstacles }
         return (try? await obstacles.get()) ?? ["the exchange has ended"]
     }
 
@@ -217,6 +240,8 @@ public final class ExchangeServer: Sendable {
     /// With a standby it serves for up to three seconds more, until that one is ready to follow, and then waits for up to two until it
     /// serves: clients are asked to move there.
     public func stop() async {
+        let control = control.withLock { $0 }
+        await control?.stopAccepting()
         let successor = await successor()
         try? await channel.close()
         var isFollowed = false
@@ -230,6 +255,7 @@ public final class ExchangeServer: Sendable {
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
+        await control?.close()
         if disk?.isShared == false { await disk?.close() }
         door.close()
     }

@@ -1,0 +1,231 @@
+internal import Core
+internal import JSON
+
+/// One route of an exchange's interface. The table ``all`` both serves requests and is described in OpenAPI.
+struct ExchangeRoute: Sendable {
+    /// What the route is about.
+    enum Work: Sendable, CaseIterable {
+        case status, users, invites, calls, rooms, groups
+        case logOut, endInvite, endCall
+        case events, description
+    }
+
+    let method: ControlRoute.Method
+    /// With ``userPart`` or ``invitePart`` in the place of a name.
+    let path: String
+    /// The name in OpenAPI.
+    let name: String
+    /// What it does, for people.
+    let words: String
+    let work: Work
+    /// The codes of errors that routes do not share.
+    var faults: [ControlFault.Code] = []
+    var query: [ControlRoute.Member] = []
+    var body: [ControlRoute.Member] = []
+
+    /// The parts of the path between slashes.
+    var parts: [Substring] { path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) }
+    /// The part of the path that is a name; nil if none is.
+    var namedPart: Substring? { parts.first { $0 == Self.userPart || $0 == Self.invitePart } }
+
+    static let userPart = "{user}"
+    static let invitePart = "{invite}"
+}
+
+extension ExchangeRoute {
+    /// All routes.
+    static let all: [ExchangeRoute] = reports + actions + interface
+
+    private static let reports: [ExchangeRoute] = [
+        ExchangeRoute(
+            method: .get, path: "/v1/status", name: "getStatus",
+            words: "The exchange's state and counters, with a cursor: events after it are newer than this state.",
+            work: .status),
+        list("users", .users, "listUsers", "Users in the order of their ids, with their devices that have a session."),
+        list("invites", .invites, "listInvites", "Open invites, in the order of those who sent them."),
+        list("calls", .calls, "listCalls", "Running calls, in the order of those who called."),
+        list("rooms", .rooms, "listRooms", "Rooms in the order of their names, and who is in them."),
+        list("groups", .groups, "listGroups", "Groups in the order of their owners, and their members."),
+    ]
+
+    private static let actions: [ExchangeRoute] = [
+        ExchangeRoute(
+            method: .post, path: "/v1/users/\(userPart)/logout", name: "logOut",
+            words:
+                "Ends all logins of a user, with its sessions and calls; with `device` only the session of that device.",
+            work: .logOut, faults: [.noSuchUser, .noSuchDevice],
+            body: [
+                ControlRoute.Member(
+                    name: "device", kind: .text(maximumBytes: ControlLimits.nameBytes),
+                    words: "The device whose session ends; its login remains")
+            ]),
+        ExchangeRoute(
+            method: .post, path: "/v1/invites/\(invitePart)/cancel", name: "cancelInvite",
+            words:
+                "Ends an open invite as if its time had run out: devices stop ringing, and the inviter has no answer.",
+            work: .endInvite, faults: [.noSuchInvite, .wrongState]),
+        ExchangeRoute(
+            method: .post, path: "/v1/calls/\(invitePart)/hangup", name: "hangUp",
+            words: "Ends a running call, which is named by its invite.", work: .endCall,
+            faults: [.noSuchCall, .severalCalls],
+            body: [
+                ControlRoute.Member(
+                    name: "with", kind: .text(maximumBytes: ControlLimits.nameBytes),
+                    words: "Who accepted, if several did")
+            ]),
+    ]
+
+    private static let interface: [ExchangeRoute] = [
+        ExchangeRoute(
+            method: .get, path: "/v1/events", name: "streamEvents",
+            words: "Events as server-sent events. Without a cursor the stream begins now.", work: .events,
+            query: [
+                ControlRoute.Member(
+                    name: "after", kind: .cursor,
+                    words: "Begin after this cursor, or with `oldest`; `Last-Event-ID` has precedence")
+            ]),
+        ExchangeRoute(
+            method: .get, path: "/v1/openapi.json", name: "getDescription", words: "This description.",
+            work: .description),
+    ]
+
+    private static func list(_ path: String, _ work: Work, _ name: String, _ words: String) -> ExchangeRoute {
+        ExchangeRoute(
+            method: .get, path: "/v1/\(path)", name: name,
+            words: "\(words) `next` is the `after` of the next page, if there is one.", work: work,
+            query: [
+                ControlRoute.Member(
+                    name: "after", kind: .text(maximumBytes: ExchangeRequest.cursorBytes),
+                    words: "The `next` of the page before"),
+                ControlRoute.Member(
+                    name: "limit", kind: .integer(1...Int64(ExchangeRequest.mostEntries)), words: "Entries in the page"),
+            ])
+    }
+}
+
+/// What an operator requests of an exchange.
+public enum ExchangeRequest: Hashable, Sendable {
+    /// Which page of a list.
+    public struct Page: Hashable, Sendable {
+        /// The `next` of the page before; nil for the first.
+        public let after: String?
+        /// How many entries at most.
+        public let limit: Int
+    }
+
+    case status
+    case users(Page)
+    case invites(Page)
+    case calls(Page)
+    case rooms(Page)
+    case groups(Page)
+    /// End a user's logins, or the session of a device.
+    case logOut(user: String, device: String?)
+    case endInvite(String)
+    /// End a call; `with` names who accepted.
+    case endCall(String, with: String?)
+
+    /// Entries in one page.
+    public static let mostEntries = 100
+    /// Bytes in a cursor: two names and a number, in Base64.
+    static let cursorBytes = 1_024
+}
+
+/// What a request over HTTP to an exchange is about.
+public struct ExchangeOperation: Sendable {
+    /// What is to be done.
+    public enum Work: Sendable {
+        case request(ExchangeRequest)
+        /// Send events from here on.
+        case events(EventSubscription)
+        /// Send ``ExchangeDescription/openAPI``.
+        case description
+    }
+
+    /// What is to be done.
+    public let work: Work
+    /// The key under which the answer is kept; nil for none.
+    public let idempotencyKey: String?
+
+    /// Finds out what a request is about.
+    ///
+    /// - Throws: ``ControlProblem`` with what is wrong with it.
+    public init(_ request: ControlHTTPRequest) throws(ControlProblem) {
+        let target = try ControlTarget(request.target)
+        let (route, name) = try Self.route(request.method, target.path)
+        let query = try target.members(route.query, of: route.path)
+        idempotencyKey = try request.key(isFor: route.method)
+        let body = try request.members(route.body, of: route.path, route.method)
+        switch route.work {
+        case .description: work = .description
+        case .events: work = .events(try EventSubscription(query, lastEventID: request.lastEventID))
+        case .status: work = .request(.status)
+        case .users: work = .request(.users(ExchangeRequest.Page(query)))
+        case .invites: work = .request(.invites(ExchangeRequest.Page(query)))
+        case .calls: work = .request(.calls(ExchangeRequest.Page(query)))
+        case .rooms: work = .request(.rooms(ExchangeRequest.Page(query)))
+        case .groups: work = .request(.groups(ExchangeRequest.Page(query)))
+        case .logOut: work = .request(.logOut(user: name, device: try Self.text("device", in: body)))
+        case .endInvite: work = .request(.endInvite(name))
+        case .endCall: work = .request(.endCall(name, with: try Self.text("with", in: body)))
+        }
+    }
+
+    private static func text(_ name: String, in body: [String: JSONValue]) throws(ControlProblem) -> String? {
+        switch body[name] {
+        case nil, .null?: return nil
+        case .string(let text)? where (1...ControlLimits.nameBytes).contains(text.utf8.count): return text
+        case _?:
+            throw ControlProblem(
+                .wrongValue, "\(name) must be a text of 1 to \(ControlLimits.nameBytes) bytes, or be left out")
+        }
+    }
+
+    /// The route of a request, and the name in its path.
+    private static func route(_ method: String, _ path: Substring) throws(ControlProblem) -> (ExchangeRoute, String) {
+        let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        let found = path.hasPrefix("/") ? ExchangeRoute.all.filter { isPath(parts, of: $0) } : []
+        guard let first = found.first else {
+            throw ControlProblem(.notFound, "there is no such path; GET /v1/openapi.json lists them")
+        }
+        let isStream = first.work == .events
+        let usual = method == "HEAD" && !isStream ? "GET" : method
+        guard let route = found.first(where: { $0.method.rawValue == usual }) else {
+            let methods = first.method == .get && !isStream ? ["GET", "HEAD"] : [first.method.rawValue]
+            throw ControlProblem(
+                ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
+                allowed: methods)
+        }
+        let name = zip(route.parts, parts).first { $0.0 == route.namedPart }?.1 ?? ""
+        guard let text = PercentEscape.unescaped(name.utf8), text.utf8.count <= ControlLimits.nameBytes else {
+            throw ControlProblem(
+                .wrongValue,
+                "the name in the path must be percent-encoded UTF-8 of \(ControlLimits.nameBytes) bytes at most")
+        }
+        return (route, text)
+    }
+
+    private static func isPath(_ parts: [Substring], of route: ExchangeRoute) -> Bool {
+        let own = route.parts
+        return own.count == parts.count
+            && zip(own, parts).allSatisfy { $0 == $1 || ($0 == route.namedPart && !$1.isEmpty) }
+    }
+}
+
+extension ExchangeRequest.Page {
+    fileprivate init(_ query: [String: JSONValue]) {
+        after = query["after"]?.string
+        if case .integer(let given)? = query["limit"] {
+            limit = Int(given)
+        } else {
+            limit = ExchangeRequest.mostEntries
+        }
+    }
+}
+
+extension ControlHTTPAnswer {
+    /// The answer to a request that was carried out.
+    public static func json(_ value: some Encodable) -> ControlHTTPAnswer {
+        ControlHTTPAnswer(status: 200, body: ControlCoding.line(value))
+    }
+}
