@@ -144,7 +144,7 @@ private func accept(_ invite: InviteID) -> ClientRequest { .inviteAccept(InviteA
         let first = scenario.device("b1", of: "bob")
         let second = scenario.device("b2", of: "bob")
         #expect(scenario.order(.endSession("bob", "b1")) == .done(ended: 1))
-        #expect(scenario.closed[first] == .loggedOut && scenario.closed[second] == nil)
+        #expect(scenario.closed[first] == .sessionEnded && scenario.closed[second] == nil)
         #expect(scenario.session(on: second) != nil)
         #expect(scenario.order(.endSession("bob", "b1")) == .refused(.noSession))
     }
@@ -225,7 +225,7 @@ private func accept(_ invite: InviteID) -> ClientRequest { .inviteAccept(InviteA
         throw RPCError(.internalError, "the list has no end")
     }
 
-    @Test("A page of 10,000 users without invites looks at a thousand of them, and names where it stopped")
+    @Test("A page of users without invites looks at a thousand of them, and names where it stopped")
     func bounded() throws {
         let users = (0..<2_500).map { Account(id: UserID(ours: "user\(10_000 + $0)")) }
         var core = ExchangeCore(accounts: users, run: 1)
@@ -254,6 +254,17 @@ private func accept(_ invite: InviteID) -> ClientRequest { .inviteAccept(InviteA
             return
         }
         #expect(scenario.sessions[id] == nil)
+    }
+
+    @Test("A user that the operator logs out loses streams, which no login has opened")
+    func streamOfLogOut() throws {
+        var scenario = StreamScenario()
+        let bob = scenario.device("b", of: "bob")
+        _ = try scenario.stream(to: bob)
+        #expect(scenario.order(.logOut("alice")) == .done(ended: 1))
+        #expect(Array(scenario.exchange.closed.values) == [.loggedOut])
+        let ends = scenario.events(of: bob).filter { if case .callEnded = $0 { true } else { false } }
+        #expect(ends.count == 1)
     }
 
     @Test("WHEP: A stream whose call the operator ends has ended")

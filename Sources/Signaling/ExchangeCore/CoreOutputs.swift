@@ -70,13 +70,15 @@ package enum CloseReason: Hashable, Sendable {
     case tokenExpired
     /// The login ended.
     case loggedOut
+    /// The operator ended the session, and not the login.
+    case sessionEnded
     /// The last events may not have been stored; the client must connect again.
     case notKept
 
     /// The close code on the wire.
     package var code: UInt16 {
         switch self {
-        case .goingDown: 1001
+        case .goingDown, .sessionEnded: 1001
         case .protocolError: 1002
         case .policy: 1008
         case .tooBig: 1009
@@ -96,6 +98,7 @@ package enum CloseReason: Hashable, Sendable {
         case .notKept: "the exchange cannot write its database; connect again"
         case .tokenExpired: "the access token has expired"
         case .loggedOut: "logged out"
+        case .sessionEnded: "the operator has ended this session"
         }
     }
 }

@@ -761,11 +761,12 @@ package struct ExchangeCore: ProtocolCore, Sendable {
 
     /// Ends those of a principal's sessions that satisfy the predicate, disconnected ones too.
     private mutating func endSessions(
-        of principal: Principal, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
+        of principal: Principal, because reason: CloseReason = .loggedOut, at now: Instant, into outbox: inout [Output],
+        where holds: (Session) -> Bool
     ) {
         for session in sessions.sessions(of: principal) where holds(session) {
             endSession(session, at: now, into: &outbox)
-            effects.close(session.connection, .loggedOut)
+            effects.close(session.connection, reason)
         }
         for left in sessions.detached(of: principal).map(\.session) where holds(left) {
             if sessions.session(at: left.endpoint) == nil {
@@ -784,15 +785,24 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         switch order {
         case .logOut(let user):
             let principals = sessions.principals(called: user)
-            guard accounts.account(id: user) != nil || !principals.isEmpty else { return .refused(.unknownUser) }
+            guard accounts.account(id: user) != nil || !principals.isEmpty || !accounts.logins(of: user).isEmpty else {
+                return .refused(.unknownUser)
+            }
             let before = principals.reduce(0) { $0 + sessions.count(of: $1) }
             endLogins(of: user, at: now, into: &outbox)
+            // Those that no login has opened, such as streams with a stream token.
+            for principal in principals { endSessions(of: principal, at: now, into: &outbox) { _ in true } }
             return .done(ended: before - sessions.principals(called: user).reduce(0) { $0 + sessions.count(of: $1) })
         case .endSession(let user, let device):
-            let endpoint = Endpoint(user: user, device: device)
-            let before = sessions.count(of: endpoint.principal)
-            endSessions(of: endpoint.principal, at: now, into: &outbox) { $0.endpoint == endpoint }
-            let ended = before - sessions.count(of: endpoint.principal)
+            var ended = 0
+            // A guest's or visitor's device, too.
+            for principal in sessions.principals(called: user) {
+                let before = sessions.count(of: principal)
+                endSessions(of: principal, because: .sessionEnded, at: now, into: &outbox) {
+                    $0.endpoint.device == device
+                }
+                ended += before - sessions.count(of: principal)
+            }
             return ended == 0 ? .refused(.noSession) : .done(ended: ended)
         case .endInvite(let id):
             guard let record = invites[id] else { return .refused(.unknownInvite) }

@@ -117,7 +117,7 @@ struct HonestClient {
     func hearsGoodbye(on other: ConnectionID, _ oracle: Oracle) throws {
         guard other == connection, let reason = oracle.closed[other] else { return }
         switch reason {
-        case .tokenExpired, .goingDown, .notKept: return
+        case .tokenExpired, .goingDown, .sessionEnded, .notKept: return
         case .policy, .protocolError, .tooBig, .tokenRejected, .loggedOut:
             throw Oracle.Violation(description: "\(user), who did nothing wrong, is closed: \(reason.text)")
         }

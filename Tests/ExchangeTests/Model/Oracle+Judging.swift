@@ -219,7 +219,7 @@ extension Oracle {
         guard open.contains(connection) else { return }
         closed[connection] = reason
         switch reason {
-        case .loggedOut: if let id = seatByConnection[connection] { try endsByLogout(id) }
+        case .loggedOut, .sessionEnded: if let id = seatByConnection[connection] { try endsByLogout(id) }
         case .tokenExpired:
             if let seat = seat(on: connection) {
                 let isOver = seat.tokenEnds <= now.advanced(by: .milliseconds(1))

@@ -44,12 +44,8 @@ public struct ZoneRules: Hashable, Sendable {
             return later?.offset(at: second) ?? changes.last?.offset ?? first
         }
         // The first change that is still to come.
-        var (low, high) = (0, changes.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if changes[middle].at <= second { low = middle + 1 } else { high = middle }
-        }
-        return low == 0 ? first : changes[low - 1].offset
+        let next = changes.sortedIndex(behind: { $0.at > second })
+        return next == 0 ? first : changes[next - 1].offset
     }
 
     /// What the place's clocks show.

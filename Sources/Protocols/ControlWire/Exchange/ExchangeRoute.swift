@@ -39,7 +39,7 @@ extension ExchangeRoute {
     private static let reports: [ExchangeRoute] = [
         ExchangeRoute(
             method: .get, path: "/v1/status", name: "getStatus",
-            words: "The exchange's state and counters, with a cursor: events after it are newer than this state.",
+            words: "The exchange's state and counters, with a cursor: every event that this state lacks is after it.",
             work: .status),
         list("users", .users, "listUsers", "Users in the order of their ids, with their devices that have a session."),
         list("invites", .invites, "listInvites", "Open invites, in the order of those who sent them."),

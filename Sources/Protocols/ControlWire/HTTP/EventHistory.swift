@@ -141,12 +141,7 @@ public struct EventHistory: Sendable {
     }
 
     private func index(after position: UInt64) -> Int {
-        var (low, high) = (first, events.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if events[middle].position <= position { low = middle + 1 } else { high = middle }
-        }
-        return low
+        events[first...].sortedIndex(behind: { $0.position > position })
     }
 }
 

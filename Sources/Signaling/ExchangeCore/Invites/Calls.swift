@@ -69,12 +69,9 @@ struct Calls: Sendable {
     /// The calls that a user has made behind a number, oldest first, each with its own.
     func calls(by user: UserID, after number: UInt64, atMost limit: Int) -> [(number: UInt64, call: Call)] {
         let own = callsByInviter[user] ?? []
-        var (low, high) = (0, own.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if own[middle].number <= number { low = middle + 1 } else { high = middle }
+        return own[own.sortedIndex(behind: { $0.number > number })...].prefix(limit).compactMap { entry in
+            self[entry.key].map { (entry.number, $0) }
         }
-        return own[low...].prefix(limit).compactMap { entry in self[entry.key].map { (entry.number, $0) } }
     }
 
     /// The call of an invite that a device is in, with `peer` if that is given; `nil` if it is in none.

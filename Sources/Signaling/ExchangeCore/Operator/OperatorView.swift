@@ -137,6 +137,7 @@ extension ExchangeCore {
         after: OperatorCursor?, atMost limit: Int
     ) -> OperatorPage<OperatorView.Group> {
         byUser(after: after, atMost: limit) { [groups] user, after, room in
+            guard groups.owns(user) > 0 else { return [] }
             let own = groups.groups(of: user).filter { $0.owner == user && $0.id.text > after?.name ?? "" }
             return own.sorted { $0.id < $1.id }.prefix(room).map { group in
                 let entry = OperatorView.Group(
@@ -211,12 +212,7 @@ extension ExchangeCore {
     /// The index of the first account behind an id, in a list in the order of ids.
     private static func index(after id: String?, in all: [Account]) -> Int {
         guard let id else { return 0 }
-        var (low, high) = (0, all.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if all[middle].id.text <= id { low = middle + 1 } else { high = middle }
-        }
-        return low
+        return all.sortedIndex(behind: { $0.id.text > id })
     }
 }
 

@@ -1,3 +1,4 @@
+import Core
 import SignalWire
 
 /// One session in one room. It stays while the session's connection is lost, for as long as it can be resumed.
@@ -23,6 +24,8 @@ struct Rooms: Sendable {
     static let roomsPerSession = 32
 
     private var occupantsByRoom: [RoomName: [Occupant]] = [:]
+    /// The names of all rooms, sorted.
+    private var names: [RoomName] = []
     private var roomsBySession: [SessionID: [RoomName]] = [:]
     private var lastNumber: UInt64 = 0
     /// The sessions whose places changed since ``takeChanged()``.
@@ -41,15 +44,10 @@ struct Rooms: Sendable {
 
     /// The first rooms in the order of their names behind the name `after`, and whether there are more.
     ///
-    /// - Complexity: Linear in the rooms, with one comparison for most.
+    /// - Complexity: Logarithmic in the rooms.
     func names(after: String?, atMost limit: Int) -> (names: [RoomName], hasMore: Bool) {
-        var first: [RoomName] = []
-        for room in occupantsByRoom.keys where room.text > after ?? "" {
-            if first.count > limit, let last = first.last, last < room { continue }
-            first.insert(room, at: first.firstIndex { room < $0 } ?? first.count)
-            if first.count > limit + 1 { first.removeLast() }
-        }
-        return (Array(first.prefix(limit)), first.count > limit)
+        let rest = names[(after.map { after in names.sortedIndex(behind: { $0.text > after }) } ?? 0)...]
+        return (Array(rest.prefix(limit)), rest.count > limit)
     }
 
     // MARK: - Requests
@@ -188,6 +186,7 @@ struct Rooms: Sendable {
         lastNumber += 1
         var occupant = occupant
         occupant.number = lastNumber
+        if occupantsByRoom[room] == nil { names.insert(room, at: names.sortedIndex(behind: { $0 >= room })) }
         occupantsByRoom[room, default: []].append(occupant)
         roomsBySession[occupant.session, default: []].append(room)
     }
@@ -201,7 +200,11 @@ struct Rooms: Sendable {
         guard let index = occupantsByRoom[room]?.firstIndex(where: { $0.session == session }),
             let left = occupantsByRoom[room]?.remove(at: index)
         else { return false }
-        if occupantsByRoom[room]?.isEmpty == true { occupantsByRoom[room] = nil }
+        if occupantsByRoom[room]?.isEmpty == true {
+            occupantsByRoom[room] = nil
+            let index = names.sortedIndex(behind: { $0 >= room })
+            if index < names.count, names[index] == room { names.remove(at: index) }
+        }
         roomsBySession[session]?.removeAll { $0 == room }
         if roomsBySession[session]?.isEmpty == true { roomsBySession[session] = nil }
         changed.insert(session)

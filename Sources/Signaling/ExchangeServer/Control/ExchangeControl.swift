@@ -35,18 +35,19 @@ final class ExchangeControl: ControlPoint {
     private let streams: EventStreams
     private let feed: ExchangeFeed
     private let loop: any EventLoop
+    private let door: LoopDoor
     private let patience: TimeAmount
     private var keys = IdempotencyTable()
     private var waiting = 0
 
     init(
         _ hub: NIOLoopBound<ExchangeHub>, on exchangeLoop: any EventLoop, _ facts: Facts, _ store: EventStore,
-        _ streams: EventStreams, _ feed: ExchangeFeed, loop: any EventLoop,
+        _ streams: EventStreams, _ feed: ExchangeFeed, loop: any EventLoop, door: LoopDoor,
         patience: TimeAmount = ExchangeControl.patience
     ) {
         (self.hub, self.exchangeLoop, self.facts) = (hub, exchangeLoop, facts)
         (self.store, self.streams, self.feed) = (store, streams, feed)
-        (self.loop, self.patience) = (loop, patience)
+        (self.loop, self.door, self.patience) = (loop, door, patience)
     }
 
     func close() { streams.close() }
@@ -96,18 +97,24 @@ final class ExchangeControl: ControlPoint {
         var timeout: Scheduled<Void>?
         /// The key under which the exchange's answer is kept, also if the client has another one by then.
         let key: String?
+        /// Whether it counts among ``ExchangeControl/mostWaiting``.
+        let isCounted: Bool
 
-        init(_ key: String?, _ reply: @escaping (HTTPAnswer) -> Void) { (self.key, self.reply) = (key, reply) }
+        init(_ isCounted: Bool, _ key: String?, _ reply: @escaping (HTTPAnswer) -> Void) {
+            (self.isCounted, self.key, self.reply) = (isCounted, key, reply)
+        }
     }
 
     private func ask(_ work: ExchangeRequest, key: String?, _ reply: @escaping (HTTPAnswer) -> Void) {
-        guard waiting < Self.mostWaiting else {
+        // The state waits for no disk, and says what hinders the others.
+        let waits = if case .status = work { false } else { true }
+        guard !waits || waiting < Self.mostWaiting else {
             let fault = ControlFault(.tooMany, "\(Self.mostWaiting) requests wait for the exchange, the limit")
             if let key { keys.finish(key, with: ControlProblem(fault).answer) }
             return reply(HTTPAnswer(fault))
         }
-        waiting += 1
-        let one = Waiting(key, reply)
+        if waits { waiting += 1 }
+        let one = Waiting(waits, key, reply)
         one.timeout = loop.assumeIsolated().scheduleTask(in: patience) {
             one.reply?(HTTPAnswer(Self.lateness(of: work)))
             one.reply = nil
@@ -115,13 +122,13 @@ final class ExchangeControl: ControlPoint {
         let own = NIOLoopBound((self, one), eventLoop: loop)
         // Before the state is taken, so that no event is missed between the two.
         let desk = ExchangeDesk(hub, facts, events, feed)
-        exchangeLoop.execute { [loop] in
-            desk.carryOut(work) { outcome in loop.execute { own.value.0.finish(own.value.1, outcome()) } }
+        exchangeLoop.execute { [door] in
+            desk.carryOut(work) { outcome in door.execute { own.value.0.finish(own.value.1, outcome()) } }
         }
     }
 
     private func finish(_ one: Waiting, _ answer: ControlHTTPAnswer) {
-        waiting -= 1
+        if one.isCounted { waiting -= 1 }
         one.timeout?.cancel()
         if let key = one.key { keys.finish(key, with: answer) }
         one.reply?(HTTPAnswer(answer))

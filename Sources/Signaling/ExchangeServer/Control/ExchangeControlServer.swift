@@ -10,12 +10,15 @@ final class ExchangeControlServer: Sendable {
     private let server: ControlHTTPServer
     private let store: EventStore
     private let feed: ExchangeFeed
+    /// The way to the group's event loop.
+    private let door: LoopDoor
     private let group: MultiThreadedEventLoopGroup
 
     private init(
-        _ server: ControlHTTPServer, _ store: EventStore, _ feed: ExchangeFeed, _ group: MultiThreadedEventLoopGroup
+        _ server: ControlHTTPServer, _ store: EventStore, _ feed: ExchangeFeed, _ door: LoopDoor,
+        _ group: MultiThreadedEventLoopGroup
     ) {
-        (self.server, self.store, self.feed, self.group) = (server, store, feed, group)
+        (self.server, self.store, self.feed, self.door, self.group) = (server, store, feed, door, group)
     }
 
     /// Accepts clients from now on, and notes what happens in the exchange.
@@ -57,17 +60,18 @@ final class ExchangeControlServer: Sendable {
         let tls = try ControlHTTPServer.tls(of: configuration.network)
         let store = await EventStore.open(folder: configuration.historyFolder, logger: logger)
         let loop = group.next()
-        let feed = ExchangeFeed(store, on: loop)
+        let door = LoopDoor(to: loop)
+        let feed = ExchangeFeed(store, through: door)
         let point = try await loop.submit {
             let streams = EventStreams(store, on: loop, logger: logger)
-            let control = ExchangeControl(hub, on: exchangeLoop, facts, store, streams, feed, loop: loop)
+            let control = ExchangeControl(hub, on: exchangeLoop, facts, store, streams, feed, loop: loop, door: door)
             streams.start()
             return NIOLoopBound<any ControlPoint>(control, eventLoop: loop)
         }.get()
         let server = try await ControlHTTPServer.start(
             socket, configuration.network, tls: tls, point, on: loop, logger: logger)
         try await exchangeLoop.submit { hub.value.observer = { feed.add($0) } }.get()
-        return ExchangeControlServer(server, store, feed, group)
+        return ExchangeControlServer(server, store, feed, door, group)
     }
 
     /// The port on TCP; nil without TCP.
@@ -82,6 +86,7 @@ final class ExchangeControlServer: Sendable {
         try? await group.next().submit { feed.drain() }.get()
         await server.disconnectAll()
         await store.close()
+        door.close()
         try? await group.shutdownGracefully()
     }
 }

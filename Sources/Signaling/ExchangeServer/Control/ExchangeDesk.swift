@@ -52,8 +52,12 @@ struct ExchangeDesk: Sendable {
 
     /// Reads a list when it is its turn.
     private func read(_ then: @escaping Then, _ body: @escaping (ExchangeHub) -> ExchangeControl.Outcome) {
-        let hub = hub.value
-        let isTaken = hub.inTurnOfOperator { then(body(hub)) }
+        let isTaken = hub.value.read(body) { found in
+            switch found {
+            case .success(let outcome): then(outcome)
+            case .failure(let error): then(Self.fault(.unavailable, error.message))
+            }
+        }
         if !isTaken { then(Self.fault(.tooMany, "too many requests wait for the exchange; try again later")) }
     }
 

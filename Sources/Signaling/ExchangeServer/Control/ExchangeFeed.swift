@@ -1,7 +1,7 @@
 import ControlPlane
 import ControlWire
 import ExchangeCore
-import NIOCore
+import HTTPTransport
 import Realtime
 import SignalWire
 import Synchronization
@@ -22,12 +22,12 @@ final class ExchangeFeed: Sendable {
 
     private let state = Mutex(State())
     private let store: EventStore
-    private let loop: any EventLoop
+    private let door: LoopDoor
 
-    /// - Parameter loop: The control interface's.
-    init(_ store: EventStore, on loop: any EventLoop) {
+    /// - Parameter door: To the control interface's event loop.
+    init(_ store: EventStore, through door: LoopDoor) {
         self.store = store
-        self.loop = loop
+        self.door = door
     }
 
     /// Events that were lost since the start.
@@ -46,7 +46,7 @@ final class ExchangeFeed: Sendable {
             state.waiting.append((happening, time))
             return state.waiting.count == 1
         }
-        if isFirst { loop.execute { self.drain() } }
+        if isFirst { door.execute { self.drain() } }
     }
 
     /// Moves what waits to the history. On the control interface's loop.

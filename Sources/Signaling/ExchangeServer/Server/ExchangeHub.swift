@@ -266,8 +266,28 @@ final class ExchangeHub {
 
     private func settle(_ number: OrderNumber, _ outcome: OrderOutcome) { orders.removeValue(forKey: number)?(outcome) }
 
-    /// Reads a list for the operator when it is its turn; false if too many requests wait.
-    func inTurnOfOperator(_ task: @escaping () -> Void) -> Bool { inTurn(of: .exchange, bytes: 0, since: now, task) }
+    /// Reads a list when it is the operator's turn, and calls `then` once what the list shows is on disk, or known never to be.
+    ///
+    /// - Returns: False if too many requests wait.
+    func read<List>(_ list: @escaping (ExchangeHub) -> List, then: @escaping (Result<List, RPCError>) -> Void) -> Bool {
+        inTurn(of: .exchange, bytes: 0, since: now) { [self] in
+            guard failure == nil, !isReplaced else { return then(.failure(Self.notKept)) }
+            let found = list(self)
+            lastOrder += 1
+            let number = OrderNumber(lastOrder)
+            orders[number] = { outcome in
+                if case .obeyed = outcome { then(.success(found)) } else { then(.failure(Self.notKept)) }
+            }
+            let output = ExchangeCore.Output.obeyed(number, .done(ended: 0))
+            for ready in journal?.take([output]) ?? [output] { carryOut(ready) }
+        }
+    }
+
+    /// Nothing more is reported to the operator, and what waits is not known.
+    func endOrders() {
+        observer = nil
+        for number in Array(orders.keys) { settle(number, .unknown) }
+    }
 
     /// A page of a list.
     func users(after: String?, atMost limit: Int) -> OperatorPage<OperatorView.User> {

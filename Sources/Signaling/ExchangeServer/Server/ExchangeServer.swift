@@ -96,8 +96,13 @@ public final class ExchangeServer: Sendable {
         do throws(ExchangeError) {
             try await server.startControl(configuration.control, version: version, logger)
         } catch {
-            await server.stop()
-            throw error
+            // Devices need an exchange that has just taken over more than its operator does.
+            guard configuration.postgres != nil else {
+                await server.stop()
+                throw error
+            }
+            logger.critical(
+                "The control interface cannot be used; the exchange serves without it", metadata: ["error": "\(error)"])
         }
         return server
     }
@@ -235,7 +240,8 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.requestMoves(within: time, to: url) }
     }
 
-    /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a second.
+    /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a second, or
+    /// two more if the disk of the control interface's history is slow.
     ///
     /// With a standby it serves for up to three seconds more, until that one is ready to follow, and then waits for up to two until it
     /// serves: clients are asked to move there.
@@ -255,6 +261,7 @@ public final class ExchangeServer: Sendable {
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
+        try? await channel.eventLoop.submit { [hub] in hub.value.endOrders() }.get()
         await control?.close()
         if disk?.isShared == false { await disk?.close() }
         door.close()
