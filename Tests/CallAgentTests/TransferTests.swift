@@ -94,17 +94,21 @@ struct TransferTests {
         await device.device.shutDown()
     }
 
-    @Test("Of a peer that asks for the next transfer as soon as one has failed, five are carried out at once")
+    @Test("A peer that asks for the next transfer as soon as one has failed is refused after five")
     func many() async throws {
         let telephone = try await SIPTelephone()
         defer { telephone.close() }
-        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 2, transfers: service }")
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 9, transfers: service }")
         var call = try await telephone.call("one")
-        let target = "Refer-To: <sip:carol@sip.test>"
         var invites: Set<String?> = []
         func isNew(_ request: SIPRequest) -> Bool { !invites.contains(request.headers.callID) }
-        for number in 1...5 {
-            #expect(try await telephone.request("REFER", in: &call, target).status == 202)
+        // One more is allowed after each 12 s, which a busy machine may take.
+        while invites.count < 9 {
+            let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>")
+            guard answer.status == 202 else {
+                #expect(answer.status == 603)
+                break
+            }
             try await until { telephone.requests(.invite).contains(where: isNew) }
             let invite = try #require(telephone.requests(.invite).first(where: isNew))
             invites.insert(invite.headers.callID)
@@ -113,10 +117,10 @@ struct TransferTests {
                 let last = telephone.requests(.notify).filter {
                     $0.headers["Subscription-State"]?.hasPrefix("terminated") == true
                 }
-                return Set(last.map { $0.headers["CSeq"] }).count == number
+                return Set(last.map { $0.headers["CSeq"] }).count == invites.count
             }
         }
-        #expect(try await telephone.request("REFER", in: &call, target).status == 603)
+        #expect((5..<9).contains(invites.count))
         #expect(!telephone.requests(.invite).contains(where: isNew))
         await device.device.shutDown()
     }
