@@ -5,54 +5,70 @@ import Testing
 
 @Suite("Hand-overs that a bot's server asks for")
 struct BotHandoverTests {
+    /// What happens to the hand-overs of a call, and what that says.
+    private final class Desk {
+        private var handover = BotHandover()
+
+        func begin() { handover.begin() }
+        func takesBack() -> Bool { handover.takeBack() }
+        func fails(_ state: HandoverState) -> Bool { handover.note(state) }
+        func failsByRefusal() -> Bool { handover.noteRefusal() }
+        func noteNothingTakenBack() { handover.noteNothingTakenBack() }
+    }
+
     @Test("One that fails is a failed transfer, once; one that comes about is none", arguments: HandoverState.allCases)
     func ends(_ state: HandoverState) {
-        var handover = BotHandover()
-        handover.begin()
-        let hasFailed = [.refused, .busy, .noAnswer, .failed, .cancelled].contains(state)
-        #expect(handover.note(state) == hasFailed)
-        let isUnderWay = [.asked, .ringing, .whispering, .accepted].contains(state)
-        #expect(handover.takeBack() == isUnderWay)
+        let desk = Desk()
+        desk.begin()
+        let failures: [HandoverState] = [.refused, .busy, .noAnswer, .failed, .cancelled]
+        #expect(desk.fails(state) == failures.contains(state))
+        let steps: [HandoverState] = [.asked, .ringing, .whispering, .accepted]
+        #expect(desk.takesBack() == steps.contains(state))
     }
 
     @Test("One that is refused cannot be taken back, and one that was refused while another is under way ends nothing")
     func refused() {
-        var handover = BotHandover()
-        #expect(!handover.takeBack())
-        handover.begin()
-        #expect(handover.noteRefusal() && !handover.takeBack())
-        handover.begin()
-        handover.begin()
-        #expect(handover.noteRefusal() && handover.takeBack())
+        let desk = Desk()
+        #expect(!desk.takesBack())
+        desk.begin()
+        #expect(desk.failsByRefusal())
+        #expect(!desk.takesBack())
+        desk.begin()
+        desk.begin()
+        #expect(desk.failsByRefusal())
+        #expect(desk.takesBack())
     }
 
     @Test("What is reported of one that was taken back does not fail the one that is asked for in its place")
     func replaced() {
-        var handover = BotHandover()
-        handover.begin()
-        #expect(handover.takeBack() && !handover.takeBack())
-        handover.begin()
-        #expect(!handover.note(.ringing) && !handover.note(.cancelled))
-        #expect(handover.note(.cancelled), "the second one was taken back by others")
+        let desk = Desk()
+        desk.begin()
+        #expect(desk.takesBack())
+        #expect(!desk.takesBack())
+        desk.begin()
+        #expect(!desk.fails(.ringing))
+        #expect(!desk.fails(.cancelled))
+        #expect(desk.fails(.cancelled), "the second one was taken back by others")
     }
 
     @Test("One that ended as it was taken back has nothing to take back, whichever report comes first")
     func crossing() {
         for state in [HandoverState.busy, .failed, .cancelled] {
-            var handover = BotHandover()
-            handover.begin()
-            #expect(handover.takeBack())
-            handover.begin()
-            #expect(!handover.note(state))
-            handover.noteNothingTakenBack()
-            #expect(!handover.note(.asked) && handover.note(.busy))
+            let desk = Desk()
+            desk.begin()
+            #expect(desk.takesBack())
+            desk.begin()
+            #expect(!desk.fails(state))
+            desk.noteNothingTakenBack()
+            #expect(!desk.fails(.asked))
+            #expect(desk.fails(.busy))
         }
-        var refused = BotHandover()
-        refused.begin()
-        #expect(refused.takeBack())
-        #expect(!refused.noteRefusal())
-        refused.noteNothingTakenBack()
-        refused.begin()
-        #expect(refused.takeBack())
+        let desk = Desk()
+        desk.begin()
+        #expect(desk.takesBack())
+        #expect(!desk.failsByRefusal())
+        desk.noteNothingTakenBack()
+        desk.begin()
+        #expect(desk.takesBack())
     }
 }
