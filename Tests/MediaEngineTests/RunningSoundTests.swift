@@ -54,7 +54,7 @@ struct RunningSoundTests {
     }
 
     @Test(
-        "A call that is joined while its peer sends a key is heard from the first packet behind the key on, at full level"
+        "A call that is joined while its peer sends a key is heard from the first packet behind the key on, loud within 5 ms"
     )
     func joinedInKey() throws {
         var call = try VirtualCall {
@@ -78,9 +78,9 @@ struct RunningSoundTests {
             if other.hasSound(lookingInto: &room) { break }
             silent += 1
         }
-        // Not after the wait's end, and loud from its first 5 ms on.
+        // Not after the wait's end, and loud behind the 5 ms in which the jitter buffer fades from what it has made up.
         #expect((1...4).contains(silent), "\(silent) frames")
-        for start in stride(from: 0, to: 960, by: 240) {
+        for start in stride(from: 240, to: 960, by: 240) {
             #expect(frame[start..<(start + 240)].contains { $0.magnitude > 4_000 }, "from sample \(start)")
         }
     }
