@@ -145,7 +145,7 @@ let package = Package(
         module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
         module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP", "Tracing"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
-        module("Protocols", "CallFlow", ["Core", "XML"]),
+        module("Protocols", "CallFlow", ["BotWire", "Core", "XML"]),
         module("Protocols", "Voicemail", ["Core", "JSON"]),
 
         // Floor 3: media.
@@ -233,8 +233,8 @@ let package = Package(
         module(
             "Agent", "CallFlows",
             [
-                "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallParticipation", "CallPrograms",
-                "CallSounds", "ConfigReader", "Core", "Files",
+                "AudioKit", "AudioPort", "BlockingWork", "BotWire", "CallControl", "CallFlow", "CallParticipation",
+                "CallPrograms", "CallSounds", "CallWebhooks", "ConfigReader", "Core", "Files", "Realtime",
             ]),
         module("Agent", "CallBridging", ["CallControl", "CallFlow", "CallParticipation", "Core"]),
         module(
@@ -247,10 +247,13 @@ let package = Package(
             "Agent", "CallMeetings",
             ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime"]),
         module(
+            "Agent", "CallWebhooks",
+            nio + ["BotWire", "CallControl", "CallParticipation", "Core", "HTTPTransport", "Realtime"]),
+        module(
             "Agent", "BotCalls",
             nio + [
-                "AudioPort", "BotWire", "CallControl", "CallParticipation", "ConfigReader", "Core", "HTTPTransport",
-                "Realtime", "TLS", "Tracing",
+                "AudioPort", "BotWire", "CallControl", "CallParticipation", "CallWebhooks", "ConfigReader", "Core",
+                "HTTPTransport", "Realtime", "TLS", "Tracing",
             ]),
         module(
             "Agent", "Call",
@@ -346,7 +349,7 @@ let package = Package(
             ]),
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
-        tests("CallFlowTests", ["CallFlow", "Core"]),
+        tests("CallFlowTests", ["BotWire", "CallFlow", "Core"]),
         tests("CallBridgingTests", ["CallBridging", "CallControl", "CallFlow", "CallParticipation", "Core"]),
         tests("VoicemailTests", ["Core", "JSON", "Voicemail"]),
         tests("CallSoundsTests", ["CallSounds"]),
@@ -360,7 +363,8 @@ let package = Package(
         tests(
             "CallFlowsTests",
             [
-                "AudioKit", "AudioPort", "CallControl", "CallFlow", "CallFlows", "CallParticipation", "ConfigReader",
+                "AudioKit", "AudioPort", "BotWire", "CallControl", "CallFlow", "CallFlows", "CallParticipation",
+                "ConfigReader",
                 "Core",
                 "LoopbackAnalysis",
             ]),
@@ -390,7 +394,7 @@ let package = Package(
             "HandsetTests",
             [
                 "AudioPort", "BotCalls", "BotWire", "CallAgent", "CallBridging", "CallDiagnosis", "CallFlow",
-                "CallMedia",
+                "CallFlows", "CallMedia", "CallWebhooks",
                 "CallMeetings", "CallPrograms", "CallSounds", "ConfigReader", "Voicemail",
                 "ControlPlane", "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore",
                 "ExchangeServer",
@@ -469,9 +473,14 @@ let package = Package(
                 "LoopbackAnalysis", "Realtime", "Core", "Playout", "RTP", "SecureTransport", "VoiceActivity",
             ]),
         tests(
+            "CallWebhooksTests",
+            [
+                "BotWire", "CallParticipation", "CallWebhooks", "Core", "HTTPTransport",
+            ]),
+        tests(
             "BotCallsTests",
             [
-                "BotCalls", "BotWire", "CallParticipation", "Core", "JSON",
+                "BotCalls", "BotWire", "CallParticipation", "CallWebhooks", "Core", "JSON",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),

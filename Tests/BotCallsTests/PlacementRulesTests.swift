@@ -1,4 +1,5 @@
 import BotWire
+import CallWebhooks
 import ConfigReader
 import Testing
 import Core
@@ -23,7 +24,7 @@ struct PlacementRulesTests {
         return PlacementRules(calls)
     }
 
-    private let hosts = HostGuard(own: ["bot.example"], allowed: ["other.example"])
+    private let hosts = HostGuard(own: ["bot.example"], allowed: ["other.example"], section: "behaviour.bot")
 
     /// The kind and Twilio's code of the refusal; nil if the call may be made.
     private func refusal(

@@ -130,11 +130,13 @@ struct TwilioWebhookTests {
             ("x", "http://bot.example:7860/a/x", "http://bot.example/x"),
             ("?y", "http://bot.example:7860/a/b?y", "http://bot.example/?y"),
             ("https://other/", "https://other/", "https://other/"),
+            ("//other/", "http://other/", "http://other/"),
+            ("../x#part", "http://bot.example:7860/x", "http://bot.example/x"),
         ]
         for (reference, full, short) in cases {
             #expect(base.resolving(reference)?.text == full && rootless.resolving(reference)?.text == short)
         }
-        for reference in ["", "//other/", "javascript:x", "ftp://a/", "http://u@a/", "a b", "\\\\other"] {
+        for reference in ["", "javascript:x", "ftp://a/", "http://u@a/", "a b", "\\\\other"] {
             #expect(base.resolving(reference) == nil, "\(reference)")
         }
     }

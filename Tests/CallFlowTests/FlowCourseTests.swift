@@ -210,7 +210,10 @@ struct FlowCourseTests {
         #expect(line.outputs.last == .record(trims: true))
         line.advance(by: .milliseconds(1), firing: .timerFired)
         #expect(line.outputs.last == .stopRecording)
-        #expect(line.feed(.recorded(isEmpty: false)) == [.fetch(try name("thanks.xml"))])
+        #expect(
+            line.feed(.recorded(FlowRecording(url: "file:///a.wav", duration: .seconds(3)))) == [
+                .fetch(try name("thanks.xml"))
+            ])
     }
 
     @Test("A recording ends after maxLength, also while the caller speaks")
@@ -222,7 +225,10 @@ struct FlowCourseTests {
         #expect(line.outputs.last == .record(trims: false))
         line.advance(by: .milliseconds(1), firing: .timerFired)
         #expect(line.outputs.last == .stopRecording)
-        #expect(line.feed(.recorded(isEmpty: false)) == [.fetch(try name("menu.xml"))])
+        #expect(
+            line.feed(.recorded(FlowRecording(url: "file:///a.wav", duration: .seconds(3)))) == [
+                .fetch(try name("menu.xml"))
+            ])
     }
 
     @Test("A caller who speaks already when the recording begins is not silent")
@@ -239,10 +245,13 @@ struct FlowCourseTests {
         var line = try call(##"<Record playBeep="false" finishOnKey="#" action="a-{{Digits}}.xml"/><Hangup/>"##)
         #expect(line.feed(.key("1")).isEmpty)
         #expect(line.feed(.key("#")) == [.stopRecording])
-        #expect(line.feed(.recorded(isEmpty: false)) == [.fetch(try name("a-pound.xml"))])
+        #expect(
+            line.feed(.recorded(FlowRecording(url: "file:///a.wav", duration: .seconds(3)))) == [
+                .fetch(try name("a-pound.xml"))
+            ])
         line = try call(#"<Record playBeep="false" action="a.xml"/><Hangup/>"#)
         line.advance(by: .seconds(5), firing: .timerFired)
-        #expect(line.feed(.recorded(isEmpty: true)).last == .hangUp)
+        #expect(line.feed(.recorded(nil)).last == .hangUp)
     }
 
     @Test("A recording that fails, or is not saved within 10 s, ends the call")

@@ -100,7 +100,7 @@ struct FlowDialTests {
     @Test("A callee that is asked has a minute, also if it answers late")
     func asking() throws {
         var line = try call("<Dial timeout=\"5\"><Client url=\"ask.xml\">bob</Client></Dial>")
-        #expect(order(line)?.destination == .callees(["bob"], asking: try FlowFileName("ask.xml")))
+        #expect(order(line)?.destination == .callees(["bob"], asking: .file(try FlowFileName("ask.xml"))))
         line.advance(by: .seconds(4), firing: .timerFired)
         #expect(line.feed(.calleeAsked).isEmpty)
         line.advance(by: .seconds(59), firing: .timerFired)

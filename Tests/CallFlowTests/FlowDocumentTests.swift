@@ -171,7 +171,7 @@ struct FlowDocumentTests {
 
     @Test("Keys and names of callers become parts of a file's name, and never a path")
     func fileNames() throws {
-        guard case .redirect(let text) = try verb("<Redirect>m-{{Digits}}-{{From}}.xml</Redirect>") else {
+        guard case .redirect(let text, _) = try verb("<Redirect>m-{{Digits}}-{{From}}.xml</Redirect>") else {
             throw FlowUnusable("no redirect")
         }
         var values = FlowValues(from: "sip:../ann@example.org", to: "b", callSid: "c")

@@ -1,5 +1,6 @@
 import AudioKit
 import AudioPort
+import BotWire
 import CallControl
 import CallFlow
 import CallFlows
@@ -32,9 +33,9 @@ struct CallFlowsTests {
             init(_ line: consuming PortLine) { self.line = line }
         }
 
-        init(_ documents: [String: String], voice: [String] = []) throws {
+        init(_ documents: [String: String], voice: [String] = [], server: FlowServerPlan? = nil) throws {
             files = try FlowFiles(documents)
-            var plan = FlowPlan(file: "\(files.path)/menu.xml")
+            var plan = server.map { FlowPlan(server: $0) } ?? FlowPlan(file: "\(files.path)/menu.xml")
             plan.voice = voice
             plan.recordFolder = "\(files.path)/messages"
             let events = events
@@ -85,7 +86,7 @@ struct CallFlowsTests {
 
         func close() async {
             flows.end(call, .detached)
-            flows.finish()
+            await flows.finish()
             files.remove()
         }
     }
@@ -194,6 +195,113 @@ struct CallFlowsTests {
             if isSpeaking { try await until { FileManager.default.fileExists(atPath: path) } }
             #expect(FileManager.default.fileExists(atPath: path) == isSpeaking)
             await stage.close()
+        }
+    }
+
+    // MARK: Servers
+
+    /// A server that answers documents by path, and what a call to it is.
+    private func serve(
+        _ documents: [String: String], sound: [UInt8] = []
+    ) throws -> (web: ScriptedWebServer, plan: FlowServerPlan) {
+        let web = ScriptedWebServer { request in
+            let path = String(request.target.prefix { $0 != "?" })
+            if path == "/silence" { return .silence }
+            if path == "/a.wav" { return .bytes(sound) }
+            guard let inner = documents[path] else { return .body("", status: 404) }
+            return .body(inner.hasPrefix("<") || inner.isEmpty ? "<Response>\(inner)</Response>" : inner)
+        }
+        let first = try #require(WebAddress("\(web.url)/menu", WebAddress.Scheme.requests))
+        var plan = FlowServerPlan(first: Webhook(first))
+        plan.timeout = .milliseconds(500)
+        return (web, plan)
+    }
+
+    private func fields(_ request: ScriptedWebServer.Request?) -> [String: String] {
+        let form = FormFields(body: Array((request?.body ?? "").utf8)) ?? FormFields()
+        return Dictionary(form.fields.map { ($0.name, $0.value) }) { $1 }
+    }
+
+    @Test(
+        "A server is asked for each step, its sounds are got once for two calls, and the status of calls is reported to it"
+    )
+    func server() async throws {
+        let files = try FlowFiles()
+        defer { files.remove() }
+        try files.addTone("a.wav", milliseconds: 200)
+        let sound = [UInt8](try Data(contentsOf: URL(fileURLWithPath: "\(files.path)/a.wav")))
+        var (web, plan) = try serve(
+            [
+                "/menu": "<Gather numDigits=\"1\" action=\"key\"><Play>a.wav</Play></Gather>",
+                "/key": "<Play>a.wav</Play>",
+            ],
+            sound: sound)
+        defer { web.stop() }
+        plan.status = try #require(WebAddress("\(web.url)/status", WebAddress.Scheme.requests))
+        let stage = try Stage([:], server: plan)
+        for _ in 1...2 {
+            try await stage.answer()
+            try await stage.run { stage.soundMilliseconds > 100 }
+            stage.press("7")
+            try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
+            stage.flows.end(stage.call, .detached)
+            try await until { stage.reported.last == .left(stage.call) }
+            stage.forget()
+            stage.reset()
+        }
+        await stage.close()
+        let steps = web.requests.filter { !$0.target.hasPrefix("/status") && $0.method == "POST" }
+        #expect(steps.map(\.target) == ["/menu", "/key", "/menu", "/key"])
+        let (first, second) = (fields(steps.first), fields(steps.dropFirst().first))
+        #expect(first["CallSid"] == "CA1" && first["From"] == "ann" && first["To"] == "bob" && first["Digits"] == nil)
+        #expect(first["CallStatus"] == "ringing" && first["Direction"] == "inbound" && first["AccountSid"]?.count == 34)
+        #expect(second["CallStatus"] == "in-progress" && second["Digits"] == "7")
+        #expect(web.requests.count { $0.target == "/a.wav" && $0.method == "GET" } == 1)
+        let reports = web.requests.filter { $0.target == "/status" }.map(fields).map { report in
+            "\(report["SequenceNumber"] ?? "") \(report["CallStatus"] ?? "") \(report["CallDuration"] ?? "-")"
+        }
+        #expect(
+            reports == [
+                "0 initiated -", "1 in-progress -", "2 completed 0", "0 initiated -", "1 in-progress -",
+                "2 completed 0",
+            ])
+    }
+
+    @Test(
+        "A server that is silent before the answer, or answers no TwiML after it, ends the call with a cause that names it"
+    )
+    func serverFails() async throws {
+        let (web, plan) = try serve(["/menu": "<Redirect>silence</Redirect>"])
+        defer { web.stop() }
+        let silent = try Stage([:], server: plan)
+        try silent.begin()
+        try await until { !silent.reported.isEmpty }
+        let cause = "\(web.url)/silence: was not answered within 500 ms"
+        #expect(silent.reported.first == .failed(silent.call, cause))
+        await silent.close()
+        let (other, second) = try serve(["/menu": "<Gather numDigits=\"1\" action=\"no\"/>", "/no": "no TwiML"])
+        defer { other.stop() }
+        let broken = try Stage([:], server: second)
+        try await broken.answer()
+        try await broken.run { broken.heard.count > 9_600 }
+        broken.press("1")
+        try await broken.run { broken.reported.count > 1 }
+        guard case .done(_, let why?)? = broken.reported.last else { throw FlowUnusable("\(broken.reported)") }
+        #expect(why.hasPrefix("\(other.url)/no: "))
+        await broken.close()
+    }
+
+    @Test("A sound that is too long, missing or no sound ends the call at its verb")
+    func serverSounds() async throws {
+        for (name, sound) in [("a.wav", [UInt8](repeating: 0x20, count: 100)), ("none.wav", [])] {
+            let (web, plan) = try serve(["/menu": "<Play>\(name)</Play>"], sound: sound)
+            let stage = try Stage([:], server: plan)
+            try await stage.answer()
+            try await stage.run { stage.reported.count > 1 }
+            guard case .done(_, let why?)? = stage.reported.last else { throw FlowUnusable("\(stage.reported)") }
+            #expect(why.hasPrefix("\(web.url)/menu:1: Play: "), "\(why)")
+            await stage.close()
+            web.stop()
         }
     }
 }

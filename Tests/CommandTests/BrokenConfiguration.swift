@@ -272,7 +272,29 @@ extension BrokenConfiguration {
             "5: behaviour.flow: is required with source: flow"),
         .device(
             "a flow without a file", "behaviour:\n  source: flow\n  flow:\n    say: [cat]\n",
-            "7: behaviour.flow.file: is required here and missing"),
+            "7: behaviour.flow.file: is required, or url for a flow that a server gives"),
+        .device(
+            "a flow of a file and of a server",
+            "behaviour:\n  source: flow\n  flow:\n    url: https://a.example/\n    file: menu.xml\n",
+            "7: behaviour.flow.url: is given together with file; keep one of them"),
+        .device(
+            "a server of a flow with a password",
+            "behaviour:\n  source: flow\n  flow:\n    url: https://ann:secret@a.example/\n",
+            "7: behaviour.flow.url: must be a URL that begins with http:// or https://, without a user and a password"),
+        .device(
+            "a key of a server in a flow of files",
+            "behaviour:\n  source: flow\n  flow:\n    fallback_url: https://a.example/\n",
+            "7: behaviour.flow.file: is required, or url for a flow that a server gives",
+            "7: behaviour.flow.fallback_url: is for a flow with url"),
+        .device(
+            "a flow's host with a port",
+            "behaviour:\n  source: flow\n  flow:\n    url: https://a.example/\n    allowed_hosts: [\"b.example:80\"]\n",
+            "8: behaviour.flow.allowed_hosts: must be a host's name or address, or *.example.org, without a port, not "
+                + "\"b.example:80\""),
+        .device(
+            "a server of a flow that may take a minute",
+            "behaviour:\n  source: flow\n  flow:\n    url: https://a.example/\n    timeout_ms: 60000\n",
+            "8: behaviour.flow.timeout_ms: "),
         .device(
             "a flow of another source", "behaviour:\n  source: echo\n  flow:\n    file: menu.xml\n",
             "6: behaviour.flow: is for source: flow, and the source is echo; change it, or remove this key"),

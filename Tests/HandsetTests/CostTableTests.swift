@@ -3,6 +3,7 @@ import CallAgent
 import CallBridging
 import CallFlow
 import CallMeetings
+import CallWebhooks
 import ControlPlane
 import ControlWire
 import Foundation
@@ -12,6 +13,7 @@ import Voicemail
 
 @testable import BotCalls
 @testable import BotWire
+@testable import CallFlows
 @testable import CallMedia
 @testable import CallPrograms
 @testable import CallSounds
@@ -123,6 +125,16 @@ struct CostTableTests {
         let second = kibibytes(VoicemailBounds.rate * 2)
         rows["A caller of a flow"] = [
             waiting + [Double(FlowRecord.longestPause) * second], [], [Double(CallDials.mostCalls), second], [],
+        ]
+        rows["A flow's server"] = [
+            [
+                kibibytes(FlowDocument.longest), Double(FlowSounds.mostRunning),
+                mebibytes(FlowServerPlan.longestSound), Double(StatusQueue.mostWaiting),
+                mebibytes(FlowSounds.mostBytes),
+            ],
+            [Double(FlowCourse.mostRequests), Double(FlowCourse.mostIdleRequests)],
+            [FlowServerPlan.longestTimeout.seconds, Double(FlowCourse.mostDials)],
+            [Double(WebhookQuestion.mostRedirects)],
         ]
         rows["A caller of a mailbox"] = [
             waiting + [VoicemailCourse.quietTime.seconds * second], [],

@@ -1,3 +1,4 @@
+import BotWire
 import CallFlow
 import Core
 import FuzzInput
@@ -9,6 +10,7 @@ import FuzzInput
 public func fuzzCallFlow(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {
+    readServer(bytes)
     let document: FlowDocument
     do throws(FlowFaults) {
         document = try FlowDocument(parsing: bytes)
@@ -31,4 +33,30 @@ private func read(_ bytes: [UInt8]) {
         note: { time, _ in require(time <= .seconds(36_000), "a call is limited") })
     // Each of the keys begins the count again.
     require(documents <= 6 * FlowCourse.mostFetches, "documents without a key in between are limited")
+}
+
+/// The same document from a server, which gives it again for each request.
+private func readServer(_ bytes: [UInt8]) {
+    guard let address = WebAddress("https://flows.example/menu/main?shop=1", WebAddress.Scheme.requests) else {
+        return require(false, "a plain URL is a URL")
+    }
+    guard let document = try? FlowDocument(parsing: bytes, from: address) else { return }
+    let values = FlowValues(from: "../@ann#?", to: "bob", callSid: "call-1")
+    var trial = FlowTrial(
+        asking: FlowServer(first: Webhook(address)), values: values, keys: "1*#05", longest: .seconds(36_000))
+    var requests = 0
+    _ = trial.run(
+        document: { _ in
+            require(false, "no file is read for a server")
+            return .failure(FlowUnusable("there is none"))
+        },
+        page: { request in
+            requests += 1
+            let address = request.webhook.address
+            require(WebAddress.Scheme.requests.contains(address.scheme), "only http and https are asked")
+            require(!address.text.contains("@") || address.target.contains("@"), "no URL has a user")
+            return .success(FlowPage(document, at: address))
+        }, length: { _ in .success(.seconds(1)) },
+        note: { time, _ in require(time <= .seconds(36_000), "a call is limited") })
+    require(requests <= FlowCourse.mostRequests, "requests of a call are limited")
 }

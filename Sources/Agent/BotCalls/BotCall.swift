@@ -2,6 +2,7 @@ internal import AudioPort
 internal import BotWire
 internal import CallControl
 internal import CallParticipation
+internal import CallWebhooks
 internal import ConfigReader
 internal import Glibc
 internal import HTTPTransport
@@ -572,15 +573,6 @@ final class FrameHandler: ChannelInboundHandler {
             .takingOwnershipOfDescriptor(input: wakeup)
             .assumeIsolated()
             .whenComplete(then)
-    }
-}
-
-extension ProtocolCore {
-    /// Takes an input, and returns what is to be done.
-    mutating func handle(_ input: Input, at now: Instant) -> [Output] {
-        var outbox: [Output] = []
-        handle(input, at: now, into: &outbox)
-        return outbox
     }
 }
 

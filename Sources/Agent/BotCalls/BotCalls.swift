@@ -4,6 +4,7 @@ public import AudioPort
 internal import BotWire
 public import CallControl
 public import CallParticipation
+internal import CallWebhooks
 internal import ConfigReader
 internal import Core
 internal import Glibc
@@ -52,7 +53,7 @@ public final class BotCalls: CallParticipant {
         environment = BotEnvironment(
             plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, mayTransfer: mayTransfer,
             publish: publish, order: order)
-        courier = StatusCourier(environment)
+        courier = StatusCourier(environment.webhooks) { [environment] in environment.warn($0, leftOut: $1) }
         registry = BotRegistry()
     }
 
@@ -220,7 +221,7 @@ public final class BotCalls: CallParticipant {
                     environment.warn("\(cutOff) hang-ups were not reported: the device stops")
                 }
         }.get()
-        try? await loop.submit { [environment] in environment.lookup.finish() }.get()
+        try? await loop.submit { [environment] in environment.webhooks.finish() }.get()
         try? await group.shutdownGracefully()
     }
 }
@@ -266,23 +267,4 @@ final class BotRegistry: @unchecked Sendable {
 extension BotProtocol {
     /// The rate of calls' ports.
     var portRate: PortRate { PortRate(rawValue: makeWire(nil).callerFormat.rateHz) ?? .hz8000 }
-}
-
-extension TwilioWebhook.Status {
-    /// How a call has ended.
-    init(_ record: CallRecord) {
-        guard record.answeredAfter == nil else {
-            self = .completed
-            return
-        }
-        switch record.reason {
-        case .busy: self = .busy
-        case .noAnswer, .declined: self = .noAnswer
-        case .cancelled: self = .canceled
-        case .completed, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
-            .disconnected,
-            .internalError:
-            self = .failed
-        }
-    }
 }

@@ -1,5 +1,6 @@
 public import AudioPort
 public import BotWire
+internal import CallWebhooks
 public import ConfigReader
 internal import HTTPTransport
 internal import TLS
@@ -123,10 +124,10 @@ public struct BotPlan: Sendable, Equatable {
     }
 
     /// An account's name of Twilio's form.
-    public static let usualAccount = "AC" + String(repeating: "0", count: 32)
+    public static let usualAccount = TwilioWebhook.usualAccount
 
     /// Whether a text can be one of ``allowedHosts``.
-    public static func isHost(_ text: String) -> Bool { HostPattern(text) != nil }
+    public static func isHost(_ text: String) -> Bool { HostGuard.isHost(text) }
 
     /// Makes a plan with defaults.
     public init(address: WebAddress, wire: BotProtocol) {

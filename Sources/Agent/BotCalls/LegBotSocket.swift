@@ -1,6 +1,7 @@
 public import AudioPort
 internal import BotWire
 internal import CallParticipation
+internal import CallWebhooks
 internal import ConfigReader
 internal import Glibc
 internal import HTTPTransport

@@ -1,4 +1,5 @@
 internal import BotWire
+internal import CallWebhooks
 internal import Core
 
 /// How often a bot's server may place calls, and which hosts it may name. The device decides which callees it admits.

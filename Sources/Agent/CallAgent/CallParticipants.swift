@@ -241,7 +241,7 @@ final class CallParticipants {
     }
 
     /// Has the callee of a placed call go through a document of the caller's flow.
-    func ask(_ callee: CallID, by document: FlowFileName, for caller: CallID) {
+    func ask(_ callee: CallID, by document: FlowAddress, for caller: CallID) {
         guard let flows = present[caller] as? CallFlows else { return }
         flows.ask(callee, by: document, for: caller)
         present[callee] = flows

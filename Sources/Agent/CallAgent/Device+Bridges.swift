@@ -173,7 +173,7 @@ extension Device {
     }
 
     private func place(
-        _ name: String, ringing time: Duration, asking document: FlowFileName?, for caller: CallID
+        _ name: String, ringing time: Duration, asking document: FlowAddress?, for caller: CallID
     ) throws(CallAdmission.PlacementRefusal) {
         // The dialled call may have been given up meanwhile.
         guard participants.dials.isDialling(for: caller), let behaviour = calls[caller]?.session.behaviour else {

@@ -1,16 +1,26 @@
-// CallFlows: calls that follow a flow in TwiML: its files, its voice, its recordings, and the thread that moves their sound.
+// CallFlows: calls that follow a flow in TwiML: its files or server, its voice, its recordings, and the thread that moves their sound.
 
 public import AudioPort
+internal import BotWire
 public import CallControl
 public import CallFlow
 public import CallParticipation
+internal import CallWebhooks
 internal import CallSounds
 internal import Synchronization
 
 /// Which flow calls follow.
 public struct FlowPlan: Sendable, Equatable {
-    /// The first document.
-    public var file: String
+    /// Where documents come from.
+    public enum Source: Sendable, Equatable {
+        /// The first document; all others are in its folder and below.
+        case file(String)
+        /// A server, which answers each step with a document.
+        case server(FlowServerPlan)
+    }
+
+    /// Where documents come from.
+    public let source: Source
     /// The command that speaks the texts of Say, and its arguments: it reads a text and writes a WAV. Empty without one.
     public var voice: [String] = []
     /// The folder for recordings; nil if none are made.
@@ -21,8 +31,11 @@ public struct FlowPlan: Sendable, Equatable {
     /// How long an incoming call waits at most until the flow answers it: the time that a flow has, and some for its files.
     public static let answerTimeout = Duration.seconds(35)
 
-    /// Makes a plan.
-    public init(file: String) { self.file = file }
+    /// Makes a plan of a flow in files, with its first document.
+    public init(file: String) { source = .file(file) }
+
+    /// Makes a plan of a flow that a server gives.
+    public init(server: FlowServerPlan) { source = .server(server) }
 }
 
 /// Names of a call that follows a flow.
@@ -63,7 +76,9 @@ public enum FlowDialReport: Sendable, Equatable {
 
 /// What a callee goes through that is asked whether it accepts.
 struct AskedCallee: Sendable {
-    let document: FlowFileName
+    let document: FlowAddress
+    /// That of the caller's flow.
+    let origin: FlowOrigin
     /// Those of the caller's flow.
     let values: FlowValues
 }
@@ -80,7 +95,7 @@ public final class CallFlows: CallParticipant {
     private let publish: @Sendable (ParticipantEvent) -> Void
     private let order: @Sendable (FlowOrder) -> Void
     private let name: @Sendable (ParticipantCall) -> FlowCallNames
-    private let plan: Mutex<FlowPlan>
+    private let plan: Mutex<(plan: FlowPlan, link: FlowServerLink?)>
     private let voice = FlowVoice()
     private let runs = CallRuns<FlowRun>(threadName: "flows")
     private let lines = HeldLines()
@@ -99,27 +114,49 @@ public final class CallFlows: CallParticipant {
         order: @escaping @Sendable (FlowOrder) -> Void = { _ in }
     ) {
         self.order = order
-        self.plan = Mutex(plan)
+        self.plan = Mutex((plan: plan, link: Self.link(to: plan, publish)))
         self.name = name
         self.publish = publish
     }
 
     /// Applies another plan to calls that begin from now on.
-    public func adopt(_ plan: FlowPlan) { self.plan.withLock { $0 = plan } }
+    public func adopt(_ plan: FlowPlan) {
+        self.plan.withLock { own in
+            if own.plan.source != plan.source {
+                own.link?.retire()
+                own.link = Self.link(to: plan, publish)
+            }
+            own.plan = plan
+        }
+    }
+
+    private static func link(
+        to plan: FlowPlan, _ publish: @escaping @Sendable (ParticipantEvent) -> Void
+    ) -> FlowServerLink? {
+        guard case .server(let server) = plan.source else { return nil }
+        return FlowServerLink(server) { publish(.noted(.warned($0, leftOut: $1), nil)) }
+    }
 
     /// Begins the flow of a call.
     public func begin(_ call: ParticipantCall) throws {
-        let plan = plan.withLock { $0 }
-        let folder = try FlowFolder(file: plan.file)
+        let (plan, link) = self.plan.withLock { $0 }
         let asked = asked.withLock { $0.removeValue(forKey: call.id) }
         let signal = try runs.start()
+        let origin = try asked?.origin ?? Self.origin(of: plan, link)
+        origin.enter()
         // The caller is recorded at 16 kHz, and hears the files at 48 kHz.
         let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
         let run = FlowRun(
-            plan, folder, voice, call, name(call), asked: asked, port: pair.port, publish: publish, order: order,
+            plan, origin, voice, call, name(call), asked: asked, port: pair.port, publish: publish, order: order,
             wake: { signal.signal() })
         lines.hold(pair.line, of: call.id)
         runs.begin(run)?.post(.end)
+    }
+
+    private static func origin(of plan: FlowPlan, _ link: FlowServerLink?) throws(FlowUnusable) -> FlowOrigin {
+        if let link { return .server(link) }
+        guard case .file(let file) = plan.source else { throw FlowUnusable("the flow's server is not set up") }
+        return .folder(try FlowFolder(file: file))
     }
 
     /// The line of a call's flow, once; nil if the call has none.
@@ -141,9 +178,10 @@ public final class CallFlows: CallParticipant {
 
     /// Has a callee that was placed for a caller go through a document of the caller's flow when it answers.
     /// ``FlowOrder/accepted(_:)`` follows if it reaches the end of one.
-    public func ask(_ callee: CallID, by document: FlowFileName, for caller: CallID) {
-        guard let values = run(of: caller)?.values else { return }
-        asked.withLock { $0[callee] = AskedCallee(document: document, values: values) }
+    public func ask(_ callee: CallID, by document: FlowAddress, for caller: CallID) {
+        guard let run = run(of: caller) else { return }
+        let asked = AskedCallee(document: document, origin: run.origin, values: run.values)
+        self.asked.withLock { $0[callee] = asked }
     }
 
     /// Does nothing: a flow transfers no call.
@@ -166,11 +204,18 @@ public final class CallFlows: CallParticipant {
         lines.drop(of: call)
         asked.withLock { $0[call] = nil }
         let run = runs.remove(call)
+        switch end {
+        case .callEnded(let record): run?.post(.callEnded(TwilioWebhook.Status(record)))
+        case .detached: run?.post(.callEnded(.completed))
+        }
         if let run { run.post(.end) } else { publish(.left(call)) }
     }
 
     /// Ends all flows and the thread.
-    public func finish() { runs.finish { $0.post(.end) } }
+    public func finish() async {
+        runs.finish { $0.post(.end) }
+        await plan.withLock { $0.link }?.finish()
+    }
 
     private func run(of call: CallID) -> FlowRun? { runs.run(of: call) }
 }

@@ -91,7 +91,7 @@ public struct FlowCheck {
                 add("there is no voice: behaviour.flow.say in the configuration names the command of one")
             }
         case .play(let file, _): if let why = check(sound: file) { add(why) }
-        case .redirect(let next): if let why = follow(next) { add(why) }
+        case .redirect(let next, _): if let why = follow(next) { add(why) }
         case .gather(let gather):
             for prompt in gather.prompts { check(prompt, of: document) }
             if let next = gather.action, let why = follow(next) { add(why) }

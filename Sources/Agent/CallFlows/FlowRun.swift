@@ -1,6 +1,7 @@
 internal import AudioKit
 internal import AudioPort
 internal import BlockingWork
+internal import BotWire
 internal import CallControl
 internal import CallFlow
 internal import CallParticipation
@@ -15,6 +16,12 @@ final class FlowRun: CallRun, @unchecked Sendable {
     /// What can happen to the call.
     enum Input: Sendable {
         case course(FlowCourse.Input)
+        /// The sound of this number, which a server has, is there.
+        case got(Result<FlowSoundFile, FlowUnusable>, Int)
+        /// The recording is at this path; nil if it was dropped.
+        case kept(String?)
+        /// How the call has ended; its end follows.
+        case callEnded(TwilioWebhook.Status)
         /// The call is to end, once what the caller hears now is played.
         case hearOut
         case end
@@ -26,7 +33,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
     let call: CallID
     private(set) var isDone = false
     private let plan: FlowPlan
-    private let folder: FlowFolder
+    let origin: FlowOrigin
     private let voice: FlowVoice
     private let names: FlowCallNames
     private let publish: @Sendable (ParticipantEvent) -> Void
@@ -39,11 +46,21 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private var source: (sound: SoundSource, number: Int)?
     /// Sounds whose end the port is to report, in order; nil for that of the call's last words.
     private var ends: [Int?] = []
+    /// The sound that is to be got from a server.
+    private var awaited: Int?
+    /// The call for the server.
+    private let wire: FlowWireCall
+    /// Whether reports of its status are made.
+    private let isReported: Bool
+    private var reports = 0
+    private var answeredAt: Instant?
     /// Samples of the caller so far, at the port's rate.
     private var heard = 0
     private var isSpeaking = false
     private var recording: (file: CallRecording, trim: RecordingTrim)?
     private var recordings = 0
+    /// Of the last recording.
+    private var recordedSamples = 0
     /// The call waits for this participant no more.
     private var isReady: Bool
     /// The caller was heard, so that the call's media runs.
@@ -57,14 +74,14 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private var isOver = false
 
     init(
-        _ plan: FlowPlan, _ folder: FlowFolder, _ voice: FlowVoice, _ details: ParticipantCall, _ names: FlowCallNames,
+        _ plan: FlowPlan, _ origin: FlowOrigin, _ voice: FlowVoice, _ details: ParticipantCall, _ names: FlowCallNames,
         asked: AskedCallee?, port: consuming AudioPort, publish: @escaping @Sendable (ParticipantEvent) -> Void,
         order: @escaping @Sendable (FlowOrder) -> Void,
         wake: @escaping @Sendable () -> Void
     ) {
         call = details.id
         self.plan = plan
-        self.folder = folder
+        self.origin = origin
         self.voice = voice
         self.names = names
         self.publish = publish
@@ -75,9 +92,11 @@ final class FlowRun: CallRun, @unchecked Sendable {
         let own = details.own?.text ?? ""
         let (from, to) = details.isOutgoing ? (own, details.peer.text) : (details.peer.text, own)
         values = asked?.values ?? FlowValues(from: from, to: to, callSid: names.callSid)
-        course = FlowCourse(
-            first: asked?.document ?? folder.first, values: values, isAnswered: false, isAsking: asked != nil)
+        wire = FlowWireCall(names, values, isOutgoing: details.isOutgoing)
+        isReported = asked == nil
+        course = origin.course(values, asked: asked?.document)
         post(.course(.begin))
+        report(.initiated)
     }
 
     /// Has the flows' thread take an input.
@@ -110,8 +129,17 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .course(let input):
             if case .dialEnded = input { isDialling = false }
             feed(input, at: now)
+        case .got(let sound, let number): take(sound, number, at: now)
+        case .kept(let path):
+            let time = Duration.milliseconds(recordedSamples * 1_000 / port.rate.rawValue)
+            let kept = path.map { FlowRecording(url: FlowOrigin.url(ofFile: $0), duration: time) }
+            feed(.recorded(kept), at: now)
+        case .callEnded(let status):
+            let time = answeredAt?.duration(to: now).components.seconds ?? 0
+            report(status, seconds: Int(time))
         case .hearOut: hearOut(at: now)
         case .end:
+            if !isDone { origin.leave() }
             isOver = true
             stopDialling()
             endRecording()
@@ -126,6 +154,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         stopDialling()
         endRecording()
         source = nil
+        awaited = nil
         port.end()
         ends.append(nil)
     }
@@ -148,15 +177,18 @@ final class FlowRun: CallRun, @unchecked Sendable {
         switch output {
         case .reached(let place): publish(.noted(.reached("\(place)"), call))
         case .fetch(let name): fetch(name)
+        case .request(let request, let number): ask(request, number)
+        case .fellBack(let failure): publish(.noted(.fellBack(failure.description), call))
         case .answer: answer()
         case .reject(let how):
             // A call that is answered already, by another policy or because it was placed, can only end.
             if isReady { return finish(failure: nil) }
             isOver = true
             publish(.rejected(call, how == .busy ? .busy : .declined, nil))
-        case .play(let sound, let number): source = (makeSource(sound), number)
+        case .play(let sound, let number): play(sound, number)
         case .stopSound:
             source = nil
+            awaited = nil
             port.clear()
         case .record(let trims): beginRecording(trims: trims)
         case .stopRecording: endRecording()
@@ -181,13 +213,30 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private func finish(failure: String?) {
         isOver = true
         source = nil
+        awaited = nil
         stopDialling()
         endRecording()
         if let failure, !isReady { publish(.failed(call, failure)) } else { publish(.done(call, failure: failure)) }
     }
 
+    private func report(_ status: TwilioWebhook.Status, seconds: Int? = nil) {
+        guard isReported, case .server(let link) = origin else { return }
+        link.report(status, number: reports, seconds: seconds, of: wire, call)
+        reports += 1
+    }
+
+    private func ask(_ request: FlowRequest, _ number: Int) {
+        guard case .server(let link) = origin else { return }
+        Task { [self] in
+            switch await link.page(request, number: number, for: wire) {
+            case .success(let page): post(.course(.received(page, number: number)))
+            case .failure(let fault): post(.course(.requestFailed(fault, number: number)))
+            }
+        }
+    }
+
     private func fetch(_ name: FlowFileName) {
-        let folder = folder
+        guard case .folder(let folder) = origin else { return }
         Task { [self] in
             let result = await BlockingThreads.files.run { folder.load(name) }
             switch result {
@@ -199,10 +248,35 @@ final class FlowRun: CallRun, @unchecked Sendable {
 
     // MARK: Sound for the caller
 
-    private func makeSource(_ sound: FlowSound) -> SoundSource {
-        let (folder, voice, plan) = (folder, voice, plan)
+    private func play(_ sound: FlowSound, _ number: Int) {
         switch sound {
+        case .url(let address):
+            guard case .server(let link) = origin else { return }
+            awaited = number
+            Task { [self] in post(.got(await link.sound(at: address), number)) }
+        case .file, .speech, .beep, .ringBack: source = makeSource(sound).map { ($0, number) }
+        }
+    }
+
+    private func take(_ sound: Result<FlowSoundFile, FlowUnusable>, _ number: Int, at now: Instant) {
+        guard awaited == number else { return }
+        awaited = nil
+        switch sound {
+        case .success(let file):
+            let opened = SoundSource(on: .files, wake: wake) { () throws(SoundFault) in
+                .file(try SoundFile(path: file.path))
+            }
+            source = (opened, number)
+        case .failure(let fault): feed(.soundFailed(number, fault.message), at: now)
+        }
+    }
+
+    private func makeSource(_ sound: FlowSound) -> SoundSource? {
+        let (voice, plan) = (voice, plan)
+        switch sound {
+        case .url: return nil
         case .file(let name):
+            guard case .folder(let folder) = origin else { return nil }
             return SoundSource(on: .files, wake: wake) { () throws(SoundFault) in
                 let path = try SoundFault.reporting { () throws(FlowUnusable) in try folder.path(of: name) }
                 return .file(try SoundFile(path: path))
@@ -262,6 +336,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
         port.read(into: &samples)
         if !samples.isEmpty, !isHeard {
             isHeard = true
+            answeredAt = now
+            report(.inProgress)
             feed(.answered, at: now)
         }
         heard += samples.count
@@ -295,12 +371,13 @@ final class FlowRun: CallRun, @unchecked Sendable {
         }
         recordings += 1
         let number = recordings == 1 ? "" : "-\(recordings)"
+        recordedSamples = 0
         let file = CallRecording(path: "\(folder)/\(names.recording)\(number).wav", rate: port.rate.rawValue) {
             [self] result in
             switch result {
             case .success(let path):
                 if let path { publish(.noted(.recorded(path), call)) }
-                post(.course(.recorded(isEmpty: path == nil)))
+                post(.kept(path))
             case .failure(let fault): post(.course(.recordingFailed(fault.message)))
             }
         }
@@ -310,13 +387,16 @@ final class FlowRun: CallRun, @unchecked Sendable {
 
     private func record(_ samples: [Int16]) {
         guard let written = recording?.trim.take(samples), !written.isEmpty else { return }
+        recordedSamples += written.count
         recording?.file.append(written)
     }
 
     private func endRecording() {
         guard case (let file, var trim)? = recording else { return }
         recording = nil
-        file.append(trim.finish())
+        let rest = trim.finish()
+        recordedSamples += rest.count
+        file.append(rest)
         file.finish(isKept: trim.hasSpoken)
     }
 }

@@ -37,6 +37,9 @@ final class FlowVoice: Sendable {
     func samples(
         of text: String, by command: [String], withholding withheld: Set<String>
     ) throws(FlowUnusable) -> [Int16] {
+        guard !command.isEmpty else {
+            throw FlowUnusable("there is no voice: behaviour.flow.say in the configuration names the command of one")
+        }
         let key = Key(command: command, text: text)
         if let kept = kept(key) { return kept }
         let samples = try Self.samples(ofWAV: Self.wav(of: text, by: command, withholding: withheld), command)

@@ -1,9 +1,10 @@
+public import BotWire
 public import Core
 
 /// Where in a flow a call is.
 public struct FlowPlace: Equatable, Sendable, CustomStringConvertible {
-    /// The document's file.
-    public let document: FlowFileName
+    /// The document.
+    public let document: FlowAddress
     /// The line of the verb; 0 if the document as a whole is meant.
     public let line: Int
     /// The verb's element; empty if the document as a whole is meant.
@@ -11,7 +12,7 @@ public struct FlowPlace: Equatable, Sendable, CustomStringConvertible {
 
     /// `menu.xml:3: Gather`.
     public var description: String {
-        document.text + (line > 0 ? ":\(line)" : "") + (element.isEmpty ? "" : ": \(element)")
+        "\(document)" + (line > 0 ? ":\(line)" : "") + (element.isEmpty ? "" : ": \(element)")
     }
 }
 
@@ -19,6 +20,8 @@ public struct FlowPlace: Equatable, Sendable, CustomStringConvertible {
 public enum FlowSound: Equatable, Sendable {
     /// A file of the flow's folder.
     case file(FlowFileName)
+    /// A file at a server.
+    case url(WebAddress)
     /// A text that is spoken.
     case speech(String)
     /// The tone before a recording.
@@ -51,6 +54,10 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case fetched(FlowDocument)
         /// There is no such document, or it cannot be used.
         case fetchFailed(FlowUnusable)
+        /// The server has answered the request of this number.
+        case received(FlowPage, number: Int)
+        /// The request of this number has no answer that can be used.
+        case requestFailed(FlowUnusable, number: Int)
         /// The call is answered: the caller hears what is played.
         case answered
         /// The sound of this number has been played to its end. Ends of stopped sounds are ignored.
@@ -61,8 +68,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case key(Character)
         /// The caller has begun to speak, or has ended.
         case speech(isOver: Bool)
-        /// The recording is saved, or dropped because there was nothing in it.
-        case recorded(isEmpty: Bool)
+        /// The recording is saved; nil if it was dropped because there was nothing in it.
+        case recorded(FlowRecording?)
         /// A dialled callee has answered, and is asked whether it accepts.
         case calleeAsked
         /// A dialled callee is there, or the room has a place.
@@ -83,6 +90,10 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case reached(FlowPlace)
         /// Read a document.
         case fetch(FlowFileName)
+        /// Ask a server for a document; the number comes back with its answer.
+        case request(FlowRequest, number: Int)
+        /// The server has failed, and its fallback is asked.
+        case fellBack(FlowFailure)
         /// Answer the call.
         case answer
         /// Reject the call, which is not answered.
@@ -111,6 +122,15 @@ public struct FlowCourse: ProtocolCore, Sendable {
 
     /// Documents that a call may fetch without a key being pressed in between.
     public static let mostFetches = 50
+    /// Documents that a server may give a call one after the other without a verb that takes time: no sound, pause, key, recording or
+    /// dialled call.
+    public static let mostIdleRequests = 20
+    /// Requests to a server in one call.
+    public static let mostRequests = 1_000
+    /// Verbs Dial that one call carries out.
+    public static let mostDials = 50
+    /// A server that has not answered after this time has failed. The driver gives up before that.
+    public static let requestTime = Duration.seconds(12)
     /// A document that is not there after this time has failed.
     public static let fetchTime = Duration.seconds(10)
     /// A recording that is not saved after this time has failed.
@@ -119,6 +139,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
     public static let askingTime = Duration.seconds(60)
     /// A flow that has neither answered nor rejected a call after this time has failed.
     public static let answerTime = Duration.seconds(30)
+
+    /// Twilio's code for a document that could not be got.
+    private static let errorCode = "11200"
 
     private enum State {
         case idle
@@ -149,7 +172,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
 
     /// Where a call continues if there is no document for the keys that were pressed.
     private struct Return {
-        let name: FlowFileName
+        let address: FlowAddress
         let steps: [FlowDocument.Step]
         let index: Int
     }
@@ -165,7 +188,15 @@ public struct FlowCourse: ProtocolCore, Sendable {
     }
 
     private var state = State.idle
-    private var name: FlowFileName
+    /// Of the current document.
+    private var address: FlowAddress
+    private let first: Webhook.Method
+    /// Asked once if a server fails.
+    private var fallback: Webhook?
+    /// Why the fallback is asked.
+    private var fault: String?
+    private var requests = 0
+    private var dials = 0
     private var steps: [FlowDocument.Step] = []
     /// Of the verb that is carried out.
     private var index = 0
@@ -188,7 +219,20 @@ public struct FlowCourse: ProtocolCore, Sendable {
     ///   - isAsking: Whether this is a callee that accepts by reaching the end of a document.
     public init(first: FlowFileName, values: FlowValues, isAnswered: Bool, isAsking: Bool = false) {
         self.isAsking = isAsking
-        name = first
+        address = .file(first)
+        self.first = .post
+        self.values = values
+        self.isAnswered = isAnswered
+    }
+
+    /// Makes the course of a call whose documents a server gives.
+    ///
+    /// - Parameters: As for one of files.
+    public init(asking server: FlowServer, values: FlowValues, isAnswered: Bool, isAsking: Bool = false) {
+        self.isAsking = isAsking
+        address = .url(server.first.address)
+        first = server.first.method
+        fallback = server.fallback
         self.values = values
         self.isAnswered = isAnswered
     }
@@ -222,6 +266,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .begin: begin(at: now, into: &outbox)
         case .fetched(let document): take(document, at: now, into: &outbox)
         case .fetchFailed(let fault): noteFailedFetch(fault, at: now, into: &outbox)
+        case .received(let page, let number): take(page, number, at: now, into: &outbox)
+        case .requestFailed(let fault, let number):
+            if number == requests { noteFailedRequest(fault.message, at: now, into: &outbox) }
         case .answered: noteAnswer(at: now, into: &outbox)
         case .soundEnded(let number): if number == sound { endSound(at: now, into: &outbox) }
         case .soundFailed(let number, let why): if number == sound, isSounding { fail(why, into: &outbox) }
@@ -233,7 +280,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .calleeAnswered: noteCallee(at: now, into: &outbox)
         case .dialEnded(let status, let time): endDial(status, time, at: now, into: &outbox)
         case .handoverEnded(let status): values.handoverStatus = status
-        case .recorded(let isEmpty): endRecording(isEmpty: isEmpty, at: now, into: &outbox)
+        case .recorded(let recording): endRecording(recording, at: now, into: &outbox)
         case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
         case .timerFired: fire(at: now, into: &outbox)
         }
@@ -244,10 +291,13 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private mutating func begin(at now: Instant, into outbox: inout [Output]) {
         guard case .idle = state else { return }
         if !isAnswered { answerBy = now.advanced(by: Self.answerTime) }
-        fetch(name, at: now, into: &outbox)
+        switch address {
+        case .file(let name): read(name, at: now, into: &outbox)
+        case .url(let url): ask(Webhook(url, first), at: now, into: &outbox)
+        }
     }
 
-    private mutating func fetch(
+    private mutating func read(
         _ next: FlowFileName, otherwise: Return? = nil, at now: Instant, into outbox: inout [Output]
     ) {
         guard fetches < Self.mostFetches else {
@@ -256,35 +306,92 @@ public struct FlowCourse: ProtocolCore, Sendable {
                     + "End it with Hangup", into: &outbox)
         }
         fetches += 1
-        name = next
+        address = .file(next)
         steps = []
         index = 0
         state = .fetching(until: now.advanced(by: Self.fetchTime), otherwise: otherwise)
         outbox.append(.fetch(next))
     }
 
-    private mutating func fetch(_ text: FlowText?, at now: Instant, into outbox: inout [Output]) {
-        guard let text else { return fetch(name, at: now, into: &outbox) }
-        guard let next = fileName(text, into: &outbox) else { return }
-        let back = text.dependsOnResult ? Return(name: name, steps: steps, index: index) : nil
-        fetch(next, otherwise: back, at: now, into: &outbox)
+    private mutating func ask(
+        _ webhook: Webhook, _ result: [FormFields.Field] = [], at now: Instant, into outbox: inout [Output]
+    ) {
+        guard fetches < Self.mostIdleRequests else {
+            return fail(
+                "the server has answered \(Self.mostIdleRequests) documents one after the other without a verb that takes time: "
+                    + "the flow goes round in circles. End it with Hangup", into: &outbox)
+        }
+        guard requests < Self.mostRequests else {
+            return fail("the call has asked its server \(Self.mostRequests) times, the limit", into: &outbox)
+        }
+        fetches += 1
+        requests += 1
+        address = .url(webhook.address)
+        steps = []
+        index = 0
+        state = .fetching(until: now.advanced(by: Self.requestTime), otherwise: nil)
+        outbox.append(
+            .request(FlowRequest(webhook, isAnswered: isAnswered, result: result), number: requests))
+    }
+
+    /// Continues with the document that a reference names; without one with the current document again.
+    private mutating func fetch(
+        _ text: FlowText?, _ method: Webhook.Method, _ result: [FormFields.Field], at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        if case .file(let name) = address, text == nil { return read(name, at: now, into: &outbox) }
+        guard let next = resolve(text, into: &outbox) else { return }
+        switch next {
+        case .url(let url): ask(Webhook(url, method), result, at: now, into: &outbox)
+        case .file(let name):
+            let isOptional = text?.dependsOnResult ?? false
+            let back = isOptional ? Return(address: address, steps: steps, index: index) : nil
+            read(name, otherwise: back, at: now, into: &outbox)
+        }
+    }
+
+    /// What a reference in the current document names.
+    private mutating func resolve(_ text: FlowText?, into outbox: inout [Output]) -> FlowAddress? {
+        guard let text else { return address }
+        do throws(FlowFileName.Fault) {
+            switch address {
+            case .file: return .file(try text.fileName(values))
+            case .url(let base): return .url(try text.address(values, from: base))
+            }
+        } catch {
+            fail(error.message, into: &outbox)
+            return nil
+        }
+    }
+
+    /// The server has failed: its fallback is asked, and if it was, the call ends.
+    private mutating func noteFailedRequest(_ why: String, at now: Instant, into outbox: inout [Output]) {
+        guard case .fetching = state else { return }
+        guard let fallback else {
+            return fail(
+                why + (fault.map { "; the fallback was asked because \($0)" } ?? ""), ofDocument: true, into: &outbox)
+        }
+        let place = FlowPlace(document: address, line: 0, element: "")
+        outbox.append(.fellBack(FlowFailure(place: place, message: why)))
+        fault = "\(place): \(why)"
+        self.fallback = nil
+        ask(
+            fallback, [FormFields.Field("ErrorCode", Self.errorCode), FormFields.Field("ErrorUrl", "\(address)")],
+            at: now, into: &outbox)
     }
 
     /// Keys that name no document are no answer: the verb behind the current one follows. Everything else ends the call.
     private mutating func noteFailedFetch(_ fault: FlowUnusable, at now: Instant, into outbox: inout [Output]) {
         guard case .fetching(_, let otherwise) = state else { return }
         guard fault.isMissing, let otherwise else { return fail(fault.message, ofDocument: true, into: &outbox) }
-        (name, steps, index) = (otherwise.name, otherwise.steps, otherwise.index)
+        (address, steps, index) = (otherwise.address, otherwise.steps, otherwise.index)
         proceed(at: now, into: &outbox)
     }
 
-    private mutating func fileName(_ text: FlowText, into outbox: inout [Output]) -> FlowFileName? {
-        do throws(FlowFileName.Fault) {
-            return try text.fileName(values)
-        } catch {
-            fail(error.message, into: &outbox)
-            return nil
-        }
+    private mutating func take(_ page: FlowPage, _ number: Int, at now: Instant, into outbox: inout [Output]) {
+        guard number == requests else { return }
+        address = .url(page.address)
+        take(page.document, at: now, into: &outbox)
     }
 
     private mutating func take(_ document: FlowDocument, at now: Instant, into outbox: inout [Output]) {
@@ -320,7 +427,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
             } else {
                 beginRecording(record, at: now, into: &outbox)
             }
-        case .redirect(let text): fetch(text, at: now, into: &outbox)
+        case .redirect(let text, let method): fetch(text, method, [], at: now, into: &outbox)
         case .dial(let dial): begin(dial, at: now, into: &outbox)
         case .reject(let how): reject(how, into: &outbox)
         case .hangup: end(.hangUp, into: &outbox)
@@ -328,8 +435,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     }
 
     private var place: FlowPlace {
-        guard index < steps.count else { return FlowPlace(document: name, line: 0, element: "") }
-        return FlowPlace(document: name, line: steps[index].line, element: steps[index].verb.name)
+        guard index < steps.count else { return FlowPlace(document: address, line: 0, element: "") }
+        return FlowPlace(document: address, line: steps[index].line, element: steps[index].verb.name)
     }
 
     private mutating func reject(_ how: FlowRejection, into outbox: inout [Output]) {
@@ -345,7 +452,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     }
 
     private mutating func fail(_ why: String, ofDocument: Bool = false, into outbox: inout [Output]) {
-        let place = ofDocument ? FlowPlace(document: name, line: 0, element: "") : place
+        let place = ofDocument ? FlowPlace(document: address, line: 0, element: "") : place
         end(.fail(FlowFailure(place: place, message: why)), into: &outbox)
     }
 
@@ -374,8 +481,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
         switch verb {
         case .say(let text, _): start(.speech(text.spoken(values)), next, into: &outbox)
         case .play(let text, _):
-            guard let file = fileName(text, into: &outbox) else { return }
-            start(.file(file), next, into: &outbox)
+            switch resolve(text, into: &outbox) {
+            case .file(let name): start(.file(name), next, into: &outbox)
+            case .url(let url): start(.url(url), next, into: &outbox)
+            case nil: return
+            }
         case .pause, .gather, .record, .redirect, .dial, .reject, .hangup: return
         }
     }
@@ -387,7 +497,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
         }
     }
 
+    /// A verb has taken time, so that a flow of a server does not go round in circles.
+    private mutating func noteTime() { if case .url = address { fetches = 0 } }
+
     private mutating func endSound(at now: Instant, into outbox: inout [Output]) {
+        noteTime()
         switch state {
         case .sounding(let times) where times > 1:
             play(steps[index].verb, .sounding(times: times - 1), into: &outbox)
@@ -458,7 +572,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     ) {
         values.digits = keys
         guard !keys.isEmpty || gather.actsOnEmptyResult else { return proceed(at: now, into: &outbox) }
-        fetch(gather.action, at: now, into: &outbox)
+        fetch(gather.action, gather.method, [FormFields.Field("Digits", keys)], at: now, into: &outbox)
     }
 
     // MARK: Record
@@ -489,9 +603,18 @@ public struct FlowCourse: ProtocolCore, Sendable {
         outbox.append(.stopRecording)
     }
 
-    private mutating func endRecording(isEmpty: Bool, at now: Instant, into outbox: inout [Output]) {
+    private mutating func endRecording(
+        _ recording: FlowRecording?, at now: Instant, into outbox: inout [Output]
+    ) {
         guard case .saving(let record, _) = state else { return }
-        if isEmpty { proceed(at: now, into: &outbox) } else { fetch(record.action, at: now, into: &outbox) }
+        noteTime()
+        guard let recording else { return proceed(at: now, into: &outbox) }
+        let result = [
+            FormFields.Field("RecordingUrl", recording.url),
+            FormFields.Field("RecordingDuration", "\(recording.duration.components.seconds)"),
+            FormFields.Field("Digits", values.digits),
+        ]
+        fetch(record.action, record.method, result, at: now, into: &outbox)
     }
 
     // MARK: Dial
@@ -500,7 +623,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
         guard !isAsking else {
             return fail("a callee that is asked cannot be connected with another one; remove Dial", into: &outbox)
         }
+        guard dials < Self.mostDials else {
+            return fail("the call has dialled \(Self.mostDials) times, the limit", into: &outbox)
+        }
         guard let destination = destination(of: dial, into: &outbox) else { return }
+        dials += 1
         let ringing = State.dialling(dial, .ringing(until: now.advanced(by: dial.timeout)))
         outbox.append(.dial(FlowDialOrder(destination, timeout: dial.timeout)))
         if isAnswered, case .callees = destination {
@@ -517,9 +644,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .room(let name, let most, let hasTones):
             return .room(name.spoken(values), mostMembers: most, hasTones: hasTones)
         case .callees(let callees, let asking):
-            var document: FlowFileName?
+            var document: FlowAddress?
             if let asking {
-                document = fileName(asking, into: &outbox)
+                document = resolve(asking, into: &outbox)
                 if document == nil { return nil }
             }
             return .callees(callees.map { $0.spoken(values) }, asking: document)
@@ -556,7 +683,13 @@ public struct FlowCourse: ProtocolCore, Sendable {
         guard case .dialling(let dial, let dialling) = state else { return }
         if case .ringing = dialling { stopRinging(into: &outbox) }
         (values.dialStatus, values.dialSeconds) = (status.rawValue, "\(time.components.seconds)")
-        if let action = dial.action { fetch(action, at: now, into: &outbox) } else { proceed(at: now, into: &outbox) }
+        noteTime()
+        guard let action = dial.action else { return proceed(at: now, into: &outbox) }
+        let result = [
+            FormFields.Field("DialCallStatus", values.dialStatus),
+            FormFields.Field("DialCallDuration", values.dialSeconds),
+        ]
+        fetch(action, dial.method, result, at: now, into: &outbox)
     }
 
     // MARK: Time
@@ -571,10 +704,18 @@ public struct FlowCourse: ProtocolCore, Sendable {
             return fail("the call was not answered within \(Self.answerTime.text); \(remedy)", into: &outbox)
         }
         switch state {
-        case .fetching: fail("was not read within \(Self.fetchTime.text)", ofDocument: true, into: &outbox)
-        case .resting: proceed(at: now, into: &outbox)
+        case .fetching:
+            if case .url = address {
+                return noteFailedRequest("was not answered within \(Self.requestTime.text)", at: now, into: &outbox)
+            }
+            fail("was not read within \(Self.fetchTime.text)", ofDocument: true, into: &outbox)
+        case .resting:
+            noteTime()
+            proceed(at: now, into: &outbox)
         case .gathering(let gather, .pause(let number, _)): prompt(number + 1, of: gather, at: now, into: &outbox)
-        case .gathering(let gather, .keys(let keys, _)): complete(gather, with: keys, at: now, into: &outbox)
+        case .gathering(let gather, .keys(let keys, _)):
+            noteTime()
+            complete(gather, with: keys, at: now, into: &outbox)
         case .recording(let record, _, _): stopRecording(record, at: now, into: &outbox)
         case .saving: fail("the recording was not saved within \(Self.savingTime.text)", into: &outbox)
         case .dialling(let dial, .ringing): stop(dial, isTimeout: true, into: &outbox)

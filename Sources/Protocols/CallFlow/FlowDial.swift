@@ -1,3 +1,5 @@
+public import BotWire
+
 /// How a caller is connected with others.
 public struct FlowDial: Equatable, Sendable {
     /// The callees or the room.
@@ -22,6 +24,8 @@ public struct FlowDial: Equatable, Sendable {
     public let timeLimit: Duration?
     /// The document that follows; the next verb if nil.
     public let action: FlowText?
+    /// How a server is asked for it.
+    public let method: Webhook.Method
     /// Whether the caller ends the connection with `*`.
     public let hangsUpOnStar: Bool
     /// Whether the caller is answered only when a callee has answered, and hears its own call ring until then.
@@ -33,7 +37,7 @@ public struct FlowDialOrder: Equatable, Sendable {
     /// The callees or the room.
     public enum Destination: Equatable, Sendable {
         /// Callees by names that nothing has judged yet, and the document that they go through.
-        case callees([String], asking: FlowFileName?)
+        case callees([String], asking: FlowAddress?)
         /// A room.
         case room(String, mostMembers: Int, hasTones: Bool)
     }

@@ -1,5 +1,7 @@
 // CallFlow: call flows in TwiML: their documents, and the course of a call through them. Pure: nothing is read or played here.
 
+public import BotWire
+
 /// A document of a call flow: verbs, in the order in which a call goes through them.
 public struct FlowDocument: Equatable, Sendable {
     /// A verb with its place in the document.
@@ -30,7 +32,7 @@ public enum FlowVerb: Equatable, Sendable {
     /// Records the caller.
     case record(FlowRecord)
     /// Continues with another document.
-    case redirect(FlowText)
+    case redirect(FlowText, Webhook.Method)
     /// Connects the caller with others.
     case dial(FlowDial)
     /// Rejects the call instead of answering it.
@@ -79,6 +81,8 @@ public struct FlowGather: Equatable, Sendable {
     public let timeout: Duration
     /// The document that follows an answer; the current one if nil.
     public let action: FlowText?
+    /// How a server is asked for it.
+    public let method: Webhook.Method
     /// Whether the action also follows if no key was pressed.
     public let actsOnEmptyResult: Bool
 }
@@ -100,6 +104,8 @@ public struct FlowRecord: Equatable, Sendable {
     public let trims: Bool
     /// The document that follows a recording; the current one if nil.
     public let action: FlowText?
+    /// How a server is asked for it.
+    public let method: Webhook.Method
 }
 
 /// How a call is rejected. The names are those of documents.

@@ -1,3 +1,4 @@
+public import BotWire
 internal import XML
 
 extension FlowDocument {
@@ -7,16 +8,18 @@ extension FlowDocument {
     ///
     /// An element or attribute that is not supported is a fault, because a call would otherwise skip it silently.
     ///
-    /// - Parameter bytes: Any bytes; nothing in them can trap.
+    /// - Parameters:
+    ///   - bytes: Any bytes; nothing in them can trap.
+    ///   - base: Where a server has given it, so that it names documents and sounds by URLs; nil for one of files.
     /// - Throws: All faults that were found.
-    public init(parsing bytes: [UInt8]) throws(FlowFaults) {
+    public init(parsing bytes: [UInt8], from base: WebAddress? = nil) throws(FlowFaults) {
         let root: XMLElement
         do throws(XMLFault) {
             root = try XMLReader.root(of: bytes, within: Self.limits)
         } catch {
             throw FlowFaults(faults: [FlowFault(message: error.description)])
         }
-        var reader = FlowReader()
+        var reader = FlowReader(base: base)
         let steps = reader.steps(ofRoot: root)
         guard reader.faults.isEmpty else { throw FlowFaults(faults: reader.faults) }
         self.init(steps: steps)
@@ -26,6 +29,9 @@ extension FlowDocument {
 /// Reads elements, and gathers what is wrong with them.
 private struct FlowReader {
     private(set) var faults: [FlowFault] = []
+    private let base: WebAddress?
+
+    init(base: WebAddress?) { self.base = base }
 
     /// Verbs of a document, in the order of the alphabet.
     private static let verbs = ["Dial", "Gather", "Hangup", "Pause", "Play", "Record", "Redirect", "Reject", "Say"]
@@ -91,8 +97,9 @@ private struct FlowReader {
         case "Gather": return .gather(gather(element))
         case "Record": return .record(record(element))
         case "Redirect":
-            check(element, attributes: [], text: true, children: false)
-            return file(element, element.text).map { .redirect($0) }
+            check(element, attributes: asking([]), text: true, children: false)
+            let method = method(element)
+            return file(element, element.text).map { .redirect($0, method) }
         case "Dial": return dial(element).map { .dial($0) }
         case "Reject":
             check(element, attributes: ["reason"], text: false, children: false)
@@ -108,7 +115,7 @@ private struct FlowReader {
         let attributes = [
             "action", "actionOnEmptyResult", "finishOnKey", "input", "numDigits", "timeout",
         ]
-        check(element, attributes: attributes, text: false)
+        check(element, attributes: asking(attributes), text: false)
         if let input = element[attribute: "input"], input != "dtmf" {
             add(element, "input is \"\(input.prefix(40))\", and only dtmf is supported")
         }
@@ -120,12 +127,13 @@ private struct FlowReader {
             prompts: element.children.compactMap { step($0, among: Self.prompts) },
             keys: integer(element, "numDigits", in: 1...FlowGather.mostKeys, otherwise: FlowGather.mostKeys),
             finishKey: finish.first, timeout: seconds(element, "timeout", in: 1...600, otherwise: 5),
-            action: action(element), actsOnEmptyResult: flag(element, "actionOnEmptyResult", otherwise: false))
+            action: action(element), method: method(element),
+            actsOnEmptyResult: flag(element, "actionOnEmptyResult", otherwise: false))
     }
 
     private mutating func record(_ element: XMLElement) -> FlowRecord {
         let attributes = ["action", "finishOnKey", "maxLength", "playBeep", "timeout", "trim"]
-        check(element, attributes: attributes, text: false, children: false)
+        check(element, attributes: asking(attributes), text: false, children: false)
         let finish = element[attribute: "finishOnKey"] ?? Self.keys
         if !finish.allSatisfy(Self.keys.contains) {
             add(element, "finishOnKey must be made of 0-9, * and #, or be empty, not \"\(finish.prefix(40))\"")
@@ -138,7 +146,8 @@ private struct FlowReader {
             longest: seconds(element, "maxLength", in: 1...14_400, otherwise: 3_600),
             timeout: seconds(element, "timeout", in: 1...FlowRecord.longestPause, otherwise: 5),
             finishKeys: Set(finish),
-            beeps: flag(element, "playBeep", otherwise: true), trims: trim == "trim-silence", action: action(element))
+            beeps: flag(element, "playBeep", otherwise: true), trims: trim == "trim-silence", action: action(element),
+            method: method(element))
     }
 
     // MARK: Dial
@@ -147,7 +156,7 @@ private struct FlowReader {
 
     private mutating func dial(_ element: XMLElement) -> FlowDial? {
         let attributes = ["action", "answerOnBridge", "hangupOnStar", "timeLimit", "timeout"]
-        check(element, attributes: attributes, text: true)
+        check(element, attributes: asking(attributes), text: true)
         let destination = destination(of: element)
         let answersOnBridge = flag(element, "answerOnBridge", otherwise: false)
         if answersOnBridge, case .room? = destination {
@@ -158,11 +167,12 @@ private struct FlowReader {
         let limit =
             element[attribute: "timeLimit"] == nil
             ? nil : seconds(element, "timeLimit", in: 1...86_400, otherwise: 14_400)
-        let (action, hangsUpOnStar) = (action(element), flag(element, "hangupOnStar", otherwise: false))
+        let (action, method) = (action(element), method(element))
+        let hangsUpOnStar = flag(element, "hangupOnStar", otherwise: false)
         return destination.map {
             FlowDial(
-                destination: $0, timeout: timeout, timeLimit: limit, action: action, hangsUpOnStar: hangsUpOnStar,
-                answersOnBridge: answersOnBridge)
+                destination: $0, timeout: timeout, timeLimit: limit, action: action, method: method,
+                hangsUpOnStar: hangsUpOnStar, answersOnBridge: answersOnBridge)
         }
     }
 
@@ -278,6 +288,18 @@ private struct FlowReader {
         }
     }
 
+    /// Attributes of a verb after which a server may be asked.
+    private func asking(_ attributes: [String]) -> [String] {
+        base == nil ? attributes : (attributes + ["method"]).sorted()
+    }
+
+    private mutating func method(_ element: XMLElement) -> Webhook.Method {
+        guard base != nil, let text = element[attribute: "method"] else { return .post }
+        if let method = Webhook.Method(rawValue: text) { return method }
+        add(element, "method must be POST or GET, not \"\(text.prefix(40))\"")
+        return .post
+    }
+
     private mutating func action(_ element: XMLElement) -> FlowText? {
         element[attribute: "action"].flatMap { file(element, $0) }
     }
@@ -294,7 +316,7 @@ private struct FlowReader {
         return text
     }
 
-    /// A name of a file. Whether every call can make a name of it is tried with values that change nothing.
+    /// A name of a file, or a URL. Whether every call can make one of it is tried with values that change nothing.
     private mutating func file(_ element: XMLElement, _ text: String) -> FlowText? {
         guard let name = template(element, Self.trimmed(text)) else { return nil }
         var values = FlowValues(from: "a", to: "b", callSid: "c")
@@ -302,7 +324,11 @@ private struct FlowReader {
         (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
         values.handoverStatus = "busy"
         do throws(FlowFileName.Fault) {
-            _ = try name.fileName(values)
+            if let base {
+                _ = try name.address(values, from: base)
+            } else {
+                _ = try name.fileName(values)
+            }
             return name
         } catch {
             add(element, error.message)

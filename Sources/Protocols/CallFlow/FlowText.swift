@@ -1,3 +1,6 @@
+public import BotWire
+internal import Core
+
 /// What `{{Digits}}` and the like in a document become in a call.
 public struct FlowValues: Equatable, Sendable {
     /// The keys of the last answer.
@@ -14,6 +17,18 @@ public struct FlowValues: Equatable, Sendable {
     public var to: String
     /// The call's name.
     public var callSid: String
+
+    subscript(name: FlowText.Name) -> String {
+        switch name {
+        case .digits: digits
+        case .from: from
+        case .to: to
+        case .callSid: callSid
+        case .dialStatus: dialStatus
+        case .dialSeconds: dialSeconds
+        case .handoverStatus: handoverStatus
+        }
+    }
 
     /// The values of a call in which no key was pressed yet.
     public init(from: String, to: String, callSid: String) {
@@ -80,13 +95,7 @@ public struct FlowText: Equatable, Sendable {
         parts.map { part in
             switch part {
             case .text(let text): text
-            case .value(.digits): values.digits
-            case .value(.from): values.from
-            case .value(.to): values.to
-            case .value(.callSid): values.callSid
-            case .value(.dialStatus): values.dialStatus
-            case .value(.dialSeconds): values.dialSeconds
-            case .value(.handoverStatus): values.handoverStatus
+            case .value(let name): values[name]
             }
         }.joined()
     }
@@ -99,6 +108,22 @@ public struct FlowText: Equatable, Sendable {
     /// - Throws: ``FlowFileName/Fault`` for a name that could lead out of the folder.
     public func fileName(_ values: FlowValues) throws(FlowFileName.Fault) -> FlowFileName {
         try FlowFileName(fileText(values))
+    }
+
+    /// The address of a document or sound that the text of a call names, in a document from this address. Values are escaped, so that
+    /// they change neither the host nor the form of it.
+    public func address(_ values: FlowValues, from base: WebAddress) throws(FlowFileName.Fault) -> WebAddress {
+        let reference = parts.map { part in
+            switch part {
+            case .text(let text): text
+            case .value(let name): PercentEscape.escaped(values[name], allowing: PercentEscape.isUnreserved)
+            }
+        }.joined()
+        if reference.isEmpty { return base }
+        if let address = base.resolving(reference) { return address }
+        throw FlowFileName.Fault(
+            message: "\"\(FlowFileName.shown(source))\" is no URL of http or https, of "
+                + "\(WireLimits.addressBytes) bytes at most, without a user and a password, or a reference to one")
     }
 
     private func fileText(_ values: FlowValues) -> String {
@@ -202,10 +227,11 @@ public struct FlowFileName: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: A fault if the name is a URL, is absolute, is empty or too long, or has a part that begins with a dot, such as `..`, or is
     ///   empty.
     public init(_ text: String) throws(Fault) {
-        func refuse(_ why: String) -> Fault { Fault(message: "\"\(text.prefix(80))\" \(why)") }
+        func refuse(_ why: String) -> Fault { Fault(message: "\"\(Self.shown(text))\" \(why)") }
         if text.isEmpty { throw Fault(message: "names no file") }
         if text.contains("://") {
-            throw refuse("is a URL, and URLs are not supported yet; name a file in the flow's folder")
+            throw refuse(
+                "is a URL; a flow of files names files in its folder, and one of a server has behaviour.flow.url")
         }
         guard text.utf8.count <= Self.longest else {
             throw refuse("is longer than \(Self.longest) bytes; a shorter name is needed")
@@ -224,4 +250,10 @@ public struct FlowFileName: Hashable, Sendable, CustomStringConvertible {
 
     /// The name.
     public var description: String { text }
+
+    /// The beginning of a text that is no name, for messages: without the query of a URL, and without a user and a password.
+    static func shown(_ text: String) -> String {
+        let part = text.prefix { $0 != "?" }
+        return part.contains("@") && part.contains("//") ? "…" : String(part.prefix(80))
+    }
 }

@@ -71,8 +71,26 @@ public struct FlowTrial: Sendable {
         first: FlowFileName, values: FlowValues, keys: String, dialResult: DialStatus = .completed,
         longest: Duration = .seconds(4 * 3_600)
     ) {
+        self.init(
+            FlowCourse(first: first, values: values, isAnswered: false), keys: keys, dialResult: dialResult,
+            longest: longest)
+    }
+
+    /// Prepares a call whose documents a server gives.
+    ///
+    /// - Parameters: As for one of files.
+    public init(
+        asking server: FlowServer, values: FlowValues, keys: String, dialResult: DialStatus = .completed,
+        longest: Duration = .seconds(4 * 3_600)
+    ) {
+        self.init(
+            FlowCourse(asking: server, values: values, isAnswered: false), keys: keys, dialResult: dialResult,
+            longest: longest)
+    }
+
+    private init(_ course: FlowCourse, keys: String, dialResult: DialStatus, longest: Duration) {
+        self.course = course
         self.dialResult = dialResult
-        course = FlowCourse(first: first, values: values, isAnswered: false)
         self.keys = Array(keys)[...]
         self.longest = longest
     }
@@ -81,10 +99,12 @@ public struct FlowTrial: Sendable {
     ///
     /// - Parameters:
     ///   - document: Reads a document.
+    ///   - page: Asks a server for one.
     ///   - length: How long a sound lasts.
     ///   - note: Takes what happens, with the time since the call came in.
     public mutating func run(
         document: (FlowFileName) -> Result<FlowDocument, FlowUnusable>,
+        page: (FlowRequest) -> Result<FlowPage, FlowUnusable> = { _ in .failure(FlowUnusable("there is no server")) },
         length: (FlowSound) -> Result<Duration, FlowUnusable>, note: (Duration, Note) -> Void
     ) -> End {
         var inputs: [FlowCourse.Input] = [.begin]
@@ -95,7 +115,7 @@ public struct FlowTrial: Sendable {
                 course.handle(input, at: now, into: &outbox)
                 for output in outbox {
                     note(Instant.zero.duration(to: now), .output(output))
-                    inputs += carryOut(output, document, length, note)
+                    inputs += carryOut(output, document, page, length, note)
                 }
                 if let end { return end }
             } else if let next = nextInput(note) {
@@ -108,10 +128,16 @@ public struct FlowTrial: Sendable {
 
     private mutating func carryOut(
         _ output: FlowCourse.Output, _ document: (FlowFileName) -> Result<FlowDocument, FlowUnusable>,
+        _ page: (FlowRequest) -> Result<FlowPage, FlowUnusable>,
         _ length: (FlowSound) -> Result<Duration, FlowUnusable>, _ note: (Duration, Note) -> Void
     ) -> [FlowCourse.Input] {
         switch output {
-        case .reached: return []
+        case .reached, .fellBack: return []
+        case .request(let request, let number):
+            switch page(request) {
+            case .success(let page): return [.received(page, number: number)]
+            case .failure(let fault): return [.requestFailed(fault, number: number)]
+            }
         case .fetch(let name):
             switch document(name) {
             case .success(let document): return [.fetched(document)]
@@ -136,7 +162,8 @@ public struct FlowTrial: Sendable {
         case .stopRecording:
             speechEnd = nil
             note(Instant.zero.duration(to: now), .recorded(recordedSince.duration(to: now)))
-            return [.recorded(isEmpty: false)]
+            let length = recordedSince.duration(to: now)
+            return [.recorded(FlowRecording(url: "file:///recording.wav", duration: length))]
         case .dial(let order): dial(order)
         case .connect:
             connectedSince = now
@@ -171,8 +198,8 @@ public struct FlowTrial: Sendable {
         switch next.input {
         case .calleeAnswered: note(Instant.zero.duration(to: now), .connected)
         case .dialEnded(let status, _): note(Instant.zero.duration(to: now), .dialEnded(status))
-        case .begin, .fetched, .fetchFailed, .answered, .soundEnded, .soundFailed, .key, .speech, .recorded,
-            .recordingFailed, .calleeAsked, .handoverEnded, .timerFired:
+        case .begin, .fetched, .fetchFailed, .received, .requestFailed, .answered, .soundEnded, .soundFailed, .key,
+            .speech, .recorded, .recordingFailed, .calleeAsked, .handoverEnded, .timerFired:
             break
         }
         return next.input

@@ -1,9 +1,12 @@
 internal import ArgumentParser
 internal import AudioKit
+internal import BotWire
 internal import CallFlow
 internal import CallFlows
 internal import ConfigReader
 internal import Core
+internal import NIOCore
+internal import NIOPosix
 
 /// `handset flow`: call flows in TwiML.
 struct FlowCommand: ParsableCommand {
@@ -21,10 +24,28 @@ struct FlowTryCommand: ParsableCommand {
             key before, and speaks for three seconds at a Record. No callee is called: those of a Dial answer after two seconds, and the \
             caller is connected for five, unless --dial says otherwise. Files last as long as they are; the texts of Say last as long as \
             people take to say them, because no voice is run. It ends with an error if the flow does, and if it reaches four hours.
+
+            A URL is asked as behaviour.flow.url is: each request is printed with its fields. The server does not learn that there is \
+            no call, and receives no reports of status.
             """)
 
-    @Argument(help: "The flow's first document.", completion: .file(extensions: ["xml"]))
+    @Argument(
+        help: "The flow's first document: a file, or the URL of a server.", completion: .file(extensions: ["xml"]))
     var file: String
+
+    @Option(help: "How a URL is asked: POST or GET.")
+    var method = Webhook.Method.post.rawValue
+
+    @Option(help: "The URL that is asked once if the server fails.")
+    var fallbackURL: String?
+
+    @Option(
+        name: .customLong("allowed-host"),
+        help: "A host besides those of the URLs that documents may name.")
+    var allowedHosts: [String] = []
+
+    @Option(help: "A file with the secret that signs requests to a URL.", completion: .file())
+    var secretFile: String?
 
     @Option(help: "Keys that the caller presses: 0-9, * and #.")
     var digits = ""
@@ -45,22 +66,96 @@ struct FlowTryCommand: ParsableCommand {
         guard digits.allSatisfy("0123456789*#".contains) else {
             throw ValidationError("--digits must be made of 0-9, * and #, not \"\(digits)\".")
         }
+        guard Webhook.Method(rawValue: method) != nil else {
+            throw ValidationError("--method must be POST or GET, not \"\(method)\".")
+        }
+        if let host = allowedHosts.first(where: { !FlowServerPlan.isHost($0) }) {
+            throw ValidationError(
+                "--allowed-host must be a host's name or address, or *.example.org, not \"\(host)\".")
+        }
+        if let fallbackURL, WebAddress(fallbackURL, WebAddress.Scheme.requests) == nil {
+            throw ValidationError("--fallback-url must be a URL of http or https, without a user and a password.")
+        }
     }
 
+    private var values: FlowValues { FlowValues(from: from, to: to, callSid: Self.callSid) }
+    private var dialResult: DialStatus { DialStatus(rawValue: dial) ?? .completed }
+    private static let callSid = "CA-trial"
+
     func run() throws {
+        if file.contains("://") { return try runServer() }
         let folder: FlowFolder
         do throws(FlowUnusable) {
             folder = try FlowFolder(file: file)
         } catch {
             throw CommandFailure(.configuration, "\(file): \(error.message)")
         }
+        let trial = FlowTrial(first: folder.first, values: values, keys: digits, dialResult: dialResult)
+        try run(
+            trial, document: { folder.load($0) }, page: { _ in .failure(FlowUnusable("there is no server")) },
+            length: { Self.length($0, folder) })
+    }
+
+    /// Walks through a server's flow.
+    private func runServer() throws {
+        guard let address = WebAddress(file, WebAddress.Scheme.requests) else {
+            throw CommandFailure(
+                .usage, "the URL must begin with http:// or https://, and have no user and no password")
+        }
+        var plan = FlowServerPlan(first: Webhook(address, Webhook.Method(rawValue: method) ?? .post))
+        plan.fallback = fallbackURL.flatMap { WebAddress($0, WebAddress.Scheme.requests) }
+        plan.allowedHosts = allowedHosts
+        plan.secret = try secret()
+        let link = FlowServerLink(plan) { what, _ in Terminal.printError(what) }
+        defer { _ = Self.wait { await link.finish() } }
+        let names = FlowCallNames(callSid: Self.callSid, recording: "recording")
+        let call = FlowWireCall(names, values, isOutgoing: false)
+        let fallback = plan.fallback.map { Webhook($0, plan.first.method) }
+        let trial = FlowTrial(
+            asking: FlowServer(first: plan.first, fallback: fallback), values: values, keys: digits,
+            dialResult: dialResult)
+        var number = 0
+        try run(
+            trial, document: { _ in .failure(FlowUnusable("there is no folder")) },
+            page: { request in
+                number += 1
+                let count = number
+                return Self.wait { await link.page(request, number: count, for: call) }
+                    ?? .failure(FlowUnusable("cannot be asked"))
+            }, length: { Self.length($0, link) })
+    }
+
+    private func secret() throws -> Secret? {
+        guard let secretFile else { return nil }
+        switch SmallFile.secret(path: secretFile) {
+        case .success(let secret):
+            if FlowServerPlan.isSecret(secret) { return secret }
+            throw CommandFailure(
+                .configuration,
+                "the secret in \(secretFile) is shorter than \(FlowServerPlan.shortestSecret) bytes; "
+                    + "`openssl rand -hex 32` makes some")
+        case .failure(let failure):
+            throw CommandFailure(
+                .configuration, "cannot read the secret in \(secretFile): \(failure.message); check --secret-file")
+        }
+    }
+
+    private static func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value? {
+        let promise = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: Value.self)
+        promise.completeWithTask(work)
+        return try? promise.futureResult.wait()
+    }
+
+    private func run(
+        _ trial: FlowTrial, document: (FlowFileName) -> Result<FlowDocument, FlowUnusable>,
+        page: (FlowRequest) -> Result<FlowPage, FlowUnusable>,
+        length: (FlowSound) -> Result<Duration, FlowUnusable>
+    ) throws {
+        var trial = trial
         var unused = digits.count
-        var trial = FlowTrial(
-            first: folder.first, values: FlowValues(from: from, to: to, callSid: "CA-trial"), keys: digits,
-            dialResult: DialStatus(rawValue: dial) ?? .completed)
         var last = Duration.zero
         let end = trial.run(
-            document: { folder.load($0) }, length: { Self.length($0, folder) },
+            document: document, page: page, length: length,
             note: { time, note in
                 last = time
                 if case .key = note { unused -= 1 }
@@ -86,18 +181,39 @@ struct FlowTryCommand: ParsableCommand {
         }
     }
 
-    /// How long a sound lasts. People say two to three words a second.
+    /// How long a sound of the folder lasts.
     private static func length(_ sound: FlowSound, _ folder: FlowFolder) -> Result<Duration, FlowUnusable> {
+        length(sound) { address throws(FlowUnusable) in
+            guard case .file(let name) = address else { throw FlowUnusable("\(address) is a URL") }
+            return try length(ofFile: try folder.path(of: name))
+        }
+    }
+
+    /// How long a sound of a server lasts.
+    private static func length(_ sound: FlowSound, _ link: FlowServerLink) -> Result<Duration, FlowUnusable> {
+        length(sound) { address throws(FlowUnusable) in
+            guard case .url(let url) = address else { throw FlowUnusable("\(address) is a file") }
+            guard let found = wait({ await link.sound(at: url) }) else { throw FlowUnusable("cannot be asked") }
+            return try length(ofFile: try found.get().path)
+        }
+    }
+
+    /// People say two to three words a second.
+    private static func length(
+        _ sound: FlowSound, of file: (FlowAddress) throws(FlowUnusable) -> Duration
+    ) -> Result<Duration, FlowUnusable> {
+        let address: FlowAddress
         switch sound {
         case .beep: return .success(.milliseconds(400))
         case .ringBack: return .success(.seconds(5))
         case .speech(let text): return .success(.milliseconds(500 + 400 * text.split(separator: " ").count))
-        case .file(let name):
-            do throws(FlowUnusable) {
-                return .success(try length(ofFile: try folder.path(of: name)))
-            } catch {
-                return .failure(error)
-            }
+        case .file(let name): address = .file(name)
+        case .url(let url): address = .url(url)
+        }
+        do throws(FlowUnusable) {
+            return .success(try file(address))
+        } catch {
+            return .failure(error)
         }
     }
 
@@ -133,6 +249,13 @@ private enum FlowTrialText {
         }
     }
 
+    private static func line(_ request: FlowRequest) -> String {
+        let fields = request.result.map { " \($0.name)=\($0.value)" }.joined()
+        let status = request.isAnswered ? TwilioWebhook.Status.inProgress : .ringing
+        return
+            "\(request.webhook.method.rawValue) \(request.webhook.address.shown) CallStatus=\(status.rawValue)\(fields)"
+    }
+
     private static func dial(_ order: FlowDialOrder) -> String {
         switch order.destination {
         case .callees(let names, let asking):
@@ -146,9 +269,12 @@ private enum FlowTrialText {
         switch output {
         case .reached(let place): place.element.isEmpty ? "\(place): the document ends" : "\(place)"
         case .fetch(let name): "reads \(name)"
+        case .request(let request, _): line(request)
+        case .fellBack(let failure): "\(failure); the fallback is asked"
         case .answer: "answers the call"
         case .reject(let how): "rejects the call: \(how.rawValue)"
         case .play(.file(let name), _): "    plays \(name)"
+        case .play(.url(let address), _): "    plays \(address.shown)"
         case .play(.speech(let text), _): "    says \"\(text)\""
         case .play(.beep, _): "    plays the tone"
         case .play(.ringBack, _): nil

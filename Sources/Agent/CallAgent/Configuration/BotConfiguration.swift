@@ -296,7 +296,7 @@ enum BotConfiguration {
     }
 
     /// Whether a host is this machine.
-    private static func isOwn(_ host: String) -> Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+    static func isOwn(_ host: String) -> Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 
     /// A leg, and a realtime session, have no requests, and a leg has no choice of formats.
     private static func rejectOfServices(

@@ -3,6 +3,9 @@ internal import Cryptography
 
 /// A request of Twilio to a bot's server about a call: asks for instructions, or reports the call's status.
 public struct TwilioWebhook: Equatable, Sendable {
+    /// An account's name of Twilio's form.
+    public static let usualAccount = "AC" + String(repeating: "0", count: 32)
+
     /// A call's status, in Twilio's terms.
     public enum Status: String, CaseIterable, Hashable, Sendable {
         case queued
@@ -68,6 +71,8 @@ public struct TwilioWebhook: Equatable, Sendable {
         public let signature: String?
         /// The value of `traceparent` (W3C Trace Context); nil if calls are not traced.
         public var trace: String?
+        /// Names the request to a server that ignores repeated ones; nil if it has no name.
+        public var id: String?
     }
 }
 
@@ -75,7 +80,7 @@ extension TwilioWebhook.Request {
     /// A request with this form, signed if there is a token.
     ///
     /// - Returns: `nil` if the system's OpenSSL refuses HMAC-SHA1, as its policy may.
-    init?(_ form: FormFields, to webhook: Webhook, token: String?) {
+    public init?(_ form: FormFields, to webhook: Webhook, token: String?) {
         let isInURL = webhook.method == .get
         let query = isInURL ? String(decoding: form.body, as: UTF8.self) : ""
         let separator = query.isEmpty ? "" : webhook.address.target.contains("?") ? "&" : "?"

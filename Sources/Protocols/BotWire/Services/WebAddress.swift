@@ -37,6 +37,9 @@ public struct WebAddress: Hashable, Sendable {
     /// The whole as it was written.
     public let text: String
 
+    /// For logs and errors: without the query, which may have a secret.
+    public var shown: String { String(text.prefix { $0 != "?" }) }
+
     /// Reads an absolute URL of up to ``WireLimits/addressBytes``.
     public init?(_ text: String, _ schemes: Set<Scheme>) {
         guard text.utf8.count <= WireLimits.addressBytes, text.utf8.allSatisfy(Self.isAllowed),
@@ -55,22 +58,9 @@ public struct WebAddress: Hashable, Sendable {
 
     /// The address that a reference in a document from here means; nothing if it is none.
     public func resolving(_ reference: String, _ schemes: Set<Scheme> = Scheme.requests) -> WebAddress? {
-        guard !reference.isEmpty, !reference.hasPrefix("//") else { return nil }
-        if let address = WebAddress(reference, schemes) { return address }
-        // A scheme that is none of these.
-        guard !reference.prefix(while: { $0 != "/" && $0 != "?" }).contains(":") else { return nil }
-        let path = target.prefix { $0 != "?" }
-        let folder = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
-        let base = String(text.prefix(text.utf8.count - target.utf8.count + (hasWrittenPath ? 0 : 1)))
-        switch reference.first {
-        case "/": return WebAddress(base + reference, schemes)
-        case "?": return WebAddress(base + String(path) + reference, schemes)
-        default: return WebAddress(base + String(folder) + reference, schemes)
-        }
+        guard !reference.isEmpty else { return nil }
+        return WebAddress(URIReference(text).rooted.resolving(URIReference(reference)).withoutFragment.text, schemes)
     }
-
-    /// Whether the slash that a target begins with was written.
-    private var hasWrittenPath: Bool { text.hasSuffix(target) }
 
     /// Printable ASCII of RFC 3986, without the number sign.
     private static func isAllowed(_ byte: UInt8) -> Bool {
@@ -108,7 +98,7 @@ public struct WebAddress: Hashable, Sendable {
 /// A request to send to a bot's server: its address and method.
 public struct Webhook: Hashable, Sendable {
     /// The methods that there are.
-    public enum Method: String, Hashable, Sendable {
+    public enum Method: String, CaseIterable, Hashable, Sendable {
         case get = "GET"
         case post = "POST"
     }

@@ -1,7 +1,7 @@
 import Testing
 import Core
 
-@testable import BotCalls
+@testable import CallWebhooks
 
 @Suite("Names of hosts that are looked up")
 struct LookupQueueTests {

@@ -1,29 +1,34 @@
 internal import BotWire
 internal import HTTPTransport
-internal import NIOCore
+package import NIOCore
 internal import Realtime
 internal import Core
 
 /// Sends what a ``StatusQueue`` asks for.
-final class StatusCourier: @unchecked Sendable {
+package final class StatusCourier: @unchecked Sendable {
     // Only the event loop uses it.
-    private let environment: BotEnvironment
+    private let sender: WebhookSender
+    private let report: @Sendable (_ what: String, _ leftOut: Int) -> Void
     private var queue = StatusQueue()
     private var timer: Scheduled<Void>?
     private var warnings = LogLimit(burst: 5, perSecond: 0.2)
     private var end: EventLoopPromise<Void>?
 
-    init(_ environment: BotEnvironment) { self.environment = environment }
+    /// - Parameter warn: Reports a failure to the operator, with the number of those before it that were left out.
+    package init(_ sender: WebhookSender, warn: @escaping @Sendable (_ what: String, _ leftOut: Int) -> Void) {
+        self.sender = sender
+        report = warn
+    }
 
-    func report(_ report: StatusQueue.Report) { feed(.add(report)) }
+    package func report(_ report: StatusQueue.Report) { feed(.add(report)) }
 
     /// Completes once everything is delivered or lost, after this time at the latest.
-    func finish(within limit: TimeAmount) -> EventLoopFuture<Void> {
-        let promise = environment.loop.makePromise(of: Void.self)
+    package func finish(within limit: TimeAmount) -> EventLoopFuture<Void> {
+        let promise = sender.loop.makePromise(of: Void.self)
         end = promise
         feed(.finish)
-        let patience = environment.loop.scheduleTask(in: limit) { [self] in
-            environment.warn("\(queue.count) status callbacks were not sent: the device stops")
+        let patience = sender.loop.scheduleTask(in: limit) { [self] in
+            report("\(queue.count) status callbacks were not sent: the device stops", 0)
             end = nil
             promise.succeed()
         }
@@ -41,7 +46,7 @@ final class StatusCourier: @unchecked Sendable {
         timer?.cancel()
         timer = queue.nextDeadline.map { deadline in
             let wait = max(0, MonotonicClock.now.nanoseconds(to: deadline))
-            return environment.loop.scheduleTask(in: .nanoseconds(wait)) { [weak self] in self?.feed(.timerFired) }
+            return sender.loop.scheduleTask(in: .nanoseconds(wait)) { [weak self] in self?.feed(.timerFired) }
         }
         if queue.isEmpty {
             end?.succeed()
@@ -50,17 +55,17 @@ final class StatusCourier: @unchecked Sendable {
     }
 
     private func send(_ report: StatusQueue.Report) {
-        environment.send(report.request).assumeIsolated().whenComplete { [self] result in
+        sender.send(report.request).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let answer): feed(.answered(call: report.call, answer.status))
             case .failure(let error):
-                feed(.failed(call: report.call, environment.explain(error, report.request.webhook.address)))
+                feed(.failed(call: report.call, sender.explain(error, report.request.webhook.address)))
             }
         }
     }
 
     private func warn(_ report: StatusQueue.Report, _ why: String) {
         guard let leftOut = warnings.admit(at: MonotonicClock.now) else { return }
-        environment.warn("the status callback \"\(report.what)\" has failed: \(why)", leftOut: leftOut)
+        self.report("the status callback \"\(report.what)\" has failed: \(why)", leftOut)
     }
 }

@@ -1,12 +1,12 @@
-internal import NIOCore
+package import NIOCore
 internal import NIOPosix
 internal import Realtime
 internal import Core
 
-/// Looks up the names of bots' hosts, off the event loop, so that addresses can be judged before anything is sent to them.
+/// Looks up the names of hosts, off the event loop, so that addresses can be judged before anything is sent to them.
 ///
 /// Its threads are its own, so that a resolver that hangs holds up nothing else.
-final class BotLookup: @unchecked Sendable {
+package final class HostLookup: @unchecked Sendable {
     // Only the event loop uses it.
     private typealias Found = Result<[NIOCore.SocketAddress], any Error>
 
@@ -19,7 +19,7 @@ final class BotLookup: @unchecked Sendable {
     private var timer: Scheduled<Void>?
     private var pool: NIOThreadPool?
 
-    init(
+    package init(
         on loop: any EventLoop,
         resolve: @escaping @Sendable (String) throws -> [NIOCore.SocketAddress] = {
             [try NIOCore.SocketAddress.makeAddressResolvingHost($0, port: 0)]
@@ -30,7 +30,7 @@ final class BotLookup: @unchecked Sendable {
     }
 
     /// The addresses to try, in order.
-    func addresses(of host: String, port: Int) -> EventLoopFuture<[NIOCore.SocketAddress]> {
+    package func addresses(of host: String, port: Int) -> EventLoopFuture<[NIOCore.SocketAddress]> {
         if let address = try? NIOCore.SocketAddress(ipAddress: host, port: port) {
             return loop.makeSucceededFuture([address])
         }
@@ -53,7 +53,7 @@ final class BotLookup: @unchecked Sendable {
     }
 
     /// Frees the threads; one that hangs is not waited for.
-    func finish() {
+    package func finish() {
         timer?.cancel()
         let left = askers
         askers = [:]

@@ -3,7 +3,7 @@ import CallParticipation
 import Testing
 import Core
 
-@testable import BotCalls
+@testable import CallWebhooks
 
 @Suite("Status callbacks on their way")
 struct StatusQueueTests {

@@ -1,37 +1,44 @@
 internal import HTTPTransport
 
-/// Which hosts this device connects to because a bot's server names them.
+/// Which hosts this device connects to because another machine, such as a bot's server, names them.
 ///
 /// What a webhook answers, or a request says, comes from another machine, and must not make this one reach into its own network
 /// (server-side request forgery). A host must be the configured URL's, or be allowed. Addresses that are not public, of loopback,
 /// links and private networks, are reached only by hosts that are named in full: their names vouch for their addresses.
-struct HostGuard: Sendable {
+package struct HostGuard: Sendable {
     /// A host is not to be connected with, and why.
-    struct Refusal: Error, Equatable, CustomStringConvertible {
-        let description: String
+    package struct Refusal: Error, Equatable, CustomStringConvertible {
+        package let description: String
     }
 
+    private let section: String
     private let exact: Set<HostName>
     private let patterns: [HostPattern]
 
     /// - Parameters:
     ///   - own: The hosts of the configuration's own URLs.
     ///   - allowed: Names, addresses, and `*.example.org`; others are passed over.
-    init(own: [String], allowed: [String]) {
+    ///   - section: The section of the configuration with the keys `url` and `allowed_hosts`, for messages.
+    package init(own: [String], allowed: [String], section: String) {
+        self.section = section
         exact = Set((own + allowed.filter { !$0.hasPrefix("*.") }).compactMap { HostName($0) })
         patterns = allowed.filter { $0.hasPrefix("*.") }.compactMap { HostPattern($0) }
     }
 
+    /// Whether a text can be one of the hosts that are allowed.
+    package static func isHost(_ text: String) -> Bool { HostPattern(text) != nil }
+
     /// Judges a host before its name is looked up.
-    func check(_ host: String) throws(Refusal) {
+    package func check(_ host: String) throws(Refusal) {
         guard let name = HostName(host), exact.contains(name) || patterns.contains(where: { $0.matches(name) }) else {
             throw Refusal(
-                description: "the host \"\(host)\" is neither that of behaviour.bot.url nor one of allowed_hosts")
+                description:
+                    "the host \"\(host)\" is neither that of \(section).url nor one of \(section).allowed_hosts")
         }
     }
 
     /// Judges the address of a host.
-    func check(_ host: String, at address: String) throws(Refusal) {
+    package func check(_ host: String, at address: String) throws(Refusal) {
         try check(host)
         if let name = HostName(host), exact.contains(name) { return }
         guard case .address(let bytes)? = HostName(address), Self.isPublic(bytes) else {

@@ -1,18 +1,24 @@
-internal import BotWire
-internal import CallParticipation
-internal import Core
+package import BotWire
+package import CallParticipation
+package import Core
 
 /// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
-struct StatusQueue: ProtocolCore, Sendable {
-    /// A report of a call to a bot's server.
-    struct Report: Equatable, Sendable {
-        var call: CallID
+package struct StatusQueue: ProtocolCore, Sendable {
+    /// A report of a call to a server.
+    package struct Report: Equatable, Sendable {
+        package var call: CallID
         /// What it is, for the log.
-        var what: String
-        var request: TwilioWebhook.Request
+        package var what: String
+        package var request: TwilioWebhook.Request
+
+        package init(call: CallID, what: String, request: TwilioWebhook.Request) {
+            self.call = call
+            self.what = what
+            self.request = request
+        }
     }
 
-    enum Input: Equatable, Sendable {
+    package enum Input: Equatable, Sendable {
         case add(Report)
         /// The server has answered a call's report with this status of HTTP.
         case answered(call: CallID, Int)
@@ -24,14 +30,14 @@ struct StatusQueue: ProtocolCore, Sendable {
         case timerFired
     }
 
-    enum Output: Equatable, Sendable {
+    package enum Output: Equatable, Sendable {
         case send(Report)
         /// A report that did not reach the server, and why.
         case lost(Report, String)
     }
 
     /// Reports that may wait.
-    static let mostWaiting = 1_024
+    package static let mostWaiting = 1_024
     /// Requests at a time.
     static let mostSending = 32
     /// How long after a failure, of which the service is to blame, the next try comes.
@@ -61,14 +67,14 @@ struct StatusQueue: ProtocolCore, Sendable {
     /// Reports that are neither delivered nor lost.
     var count: Int { waiting }
 
-    var nextDeadline: Instant? {
+    package var nextDeadline: Instant? {
         lines.values.compactMap { line in
             guard case .waiting(let until) = line.step else { return nil }
             return until
         }.min()
     }
 
-    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+    package mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
         case .add(let report): add(report, into: &outbox)
         case .answered(let call, let status):
