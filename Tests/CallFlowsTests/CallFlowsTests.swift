@@ -1,10 +1,11 @@
 import AudioKit
 import AudioPort
 import BotWire
-import CallControl
+@testable import CallControl
 import CallFlow
 import CallFlows
 import CallParticipation
+import Core
 import Foundation
 import LoopbackAnalysis
 import Synchronization
@@ -244,7 +245,7 @@ struct CallFlowsTests {
             try await stage.run { stage.soundMilliseconds > 100 }
             stage.press("7")
             try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
-            stage.flows.end(stage.call, .detached)
+            stage.flows.end(stage.call, .callEnded(Self.record()))
             try await until { stage.reported.last == .left(stage.call) }
             stage.forget()
             stage.reset()
@@ -265,6 +266,12 @@ struct CallFlowsTests {
                 "0 initiated -", "1 in-progress -", "2 completed 0", "0 initiated -", "1 in-progress -",
                 "2 completed 0",
             ])
+    }
+
+    private static func record() -> CallRecord {
+        CallRecord(
+            invite: "i1", direction: .incoming, peer: "ann", began: WallClock(unixMilliseconds: 0), answeredAfter: nil,
+            establishedAfter: nil, setUpTime: nil, duration: .zero, reason: .completed, endedBy: .remote, cause: nil)
     }
 
     @Test(

@@ -169,6 +169,20 @@ struct WebhookClientTests {
         await open.finish()
     }
 
+    @Test("After its end it asks nothing, and says so")
+    func ended() async throws {
+        let server = ScriptedWebServer { _ in .body("") }
+        defer { server.stop() }
+        let client = client()
+        await client.finish()
+        let answer = try await ask(client, server.url)
+        #expect(fault(answer) == "is not asked, because the calls end")
+        client.report(
+            "completed", of: CallID(number: 1),
+            WebhookQuestion(Webhook(try address(server.url)), form: FormFields([.init("CallStatus", "completed")])))
+        #expect(server.requests.isEmpty)
+    }
+
     @Test("Reports of a call come in order; one that is refused is lost with a warning")
     func reports() async throws {
         let server = ScriptedWebServer { request in

@@ -206,7 +206,8 @@ public final class CallFlows: CallParticipant {
         let run = runs.remove(call)
         switch end {
         case .callEnded(let record): run?.post(.callEnded(TwilioWebhook.Status(record)))
-        case .detached: run?.post(.callEnded(.completed))
+        // The call goes on without its flow, and its end is no longer reported.
+        case .detached: break
         }
         if let run { run.post(.end) } else { publish(.left(call)) }
     }

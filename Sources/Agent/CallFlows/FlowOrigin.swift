@@ -1,6 +1,7 @@
 internal import BotWire
 internal import CallFlow
 internal import Core
+internal import Files
 
 /// Where the documents of a call come from.
 enum FlowOrigin: Sendable {
@@ -33,6 +34,6 @@ enum FlowOrigin: Sendable {
     /// A recording for a server.
     static func url(ofFile path: String) -> String {
         "file://"
-            + PercentEscape.escaped(path) { PercentEscape.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+            + PercentEscape.escaped(RegularFile.absolute(path)) { PercentEscape.isUnreserved($0) || $0 == UInt8(ascii: "/") }
     }
 }

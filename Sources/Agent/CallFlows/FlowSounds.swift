@@ -1,3 +1,4 @@
+internal import BlockingWork
 internal import BotWire
 internal import CallFlow
 internal import Core
@@ -33,6 +34,8 @@ actor FlowSounds {
     static let keptTime = Duration.seconds(300)
     /// Bytes of kept sounds, on disk. Beyond that the one that was used longest ago is dropped.
     static let mostBytes = 64 << 20
+    /// Kept sounds, each of which has a descriptor.
+    static let mostKept = 128
     /// Sounds that are got at a time: each may be in memory as a whole.
     static let mostRunning = 4
     /// Sounds that calls wait for.
@@ -75,30 +78,47 @@ actor FlowSounds {
             // The fetch that resumes it has left its own place to it.
             await withCheckedContinuation { queue.append($0) }
         }
-        let found = await get()
+        let found = await Self.written(await get(), address)
         if queue.isEmpty { running -= 1 } else { queue.removeFirst().resume() }
         fetches[address] = nil
-        switch found {
-        case .failure(let fault): return .failure(fault)
-        case .success(let bytes): return keep(bytes, address)
+        return found.map { sound in
+            keep(sound.file, sound.bytes, address)
+            return sound.file
         }
     }
 
-    private func keep(_ sound: [UInt8], _ address: WebAddress) -> Found {
-        let file: FlowSoundFile
-        do throws(SystemError) {
-            file = try FlowSoundFile(sound)
-        } catch {
-            return .failure(
-                FlowUnusable("the sound \(address.shown) needs a file in the folder TMPDIR, or /tmp: \(error)"))
+    /// Writes a sound into a file, on a thread that a slow disk may hold up.
+    private static func written(
+        _ found: Result<[UInt8], FlowUnusable>, _ address: WebAddress
+    ) async -> Result<(file: FlowSoundFile, bytes: Int), FlowUnusable> {
+        switch found {
+        case .failure(let fault): return .failure(fault)
+        case .success(let sound):
+            do throws(SystemError) {
+                let file = try await BlockingThreads.files.run { () throws(SystemError) in try FlowSoundFile(sound) }
+                return .success((file, sound.count))
+            } catch {
+                return .failure(
+                    FlowUnusable("the sound \(address.shown) needs a file in the folder TMPDIR, or /tmp: \(error)"))
+            }
         }
-        bytes += sound.count - (kept[address]?.bytes ?? 0)
-        kept[address] = Kept(
-            file: file, bytes: sound.count, until: MonotonicClock.now.advanced(by: Self.keptTime), usedAt: uses)
-        while bytes > Self.mostBytes, let oldest = kept.min(by: { $0.value.usedAt < $1.value.usedAt }) {
-            bytes -= oldest.value.bytes
-            kept[oldest.key] = nil
-        }
-        return .success(file)
     }
+
+    private func keep(_ file: FlowSoundFile, _ count: Int, _ address: WebAddress) {
+        let now = MonotonicClock.now
+        for (old, sound) in kept where sound.until <= now { drop(old) }
+        drop(address)
+        bytes += count
+        kept[address] = Kept(file: file, bytes: count, until: now.advanced(by: Self.keptTime), usedAt: uses)
+        while bytes > Self.mostBytes || kept.count > Self.mostKept,
+            let oldest = kept.min(by: { $0.value.usedAt < $1.value.usedAt })
+        {
+            drop(oldest.key)
+        }
+    }
+
+    private func drop(_ address: WebAddress) { bytes -= kept.removeValue(forKey: address)?.bytes ?? 0 }
+
+    /// Sounds that are kept.
+    var count: Int { kept.count }
 }

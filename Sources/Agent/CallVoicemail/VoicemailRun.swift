@@ -246,7 +246,7 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
     }
 
     private func record(_ samples: [Int16]) {
-        guard let written = trim?.take(samples), !written.isEmpty else { return }
+        guard let written = trim?.take(samples), !course.isPaused, !written.isEmpty else { return }
         draft?.append(written)
     }
 

@@ -5,6 +5,7 @@ internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import Synchronization
 
 /// Why a server's answer cannot be used, to be read after its address.
 package struct WebhookFault: Error, Equatable, Sendable {
@@ -102,6 +103,8 @@ package final class WebhookClient: Sendable {
     private let sender: WebhookSender
     private let courier: StatusCourier
     private let secret: String?
+    /// After its end nothing is brought to the event loop.
+    private let isEnded = Mutex(false)
 
     /// - Parameter warn: Reports what the operator must know, with the number of reports before it that were left out.
     package init(_ plan: Plan, warn: @escaping @Sendable (_ what: String, _ leftOut: Int) -> Void) {
@@ -131,9 +134,12 @@ package final class WebhookClient: Sendable {
         _ question: WebhookQuestion, within time: Duration, mostBytes bytes: Int
     ) async -> Result<Answer, WebhookFault> {
         let limit = TimeAmount.nanoseconds(Instant.zero.nanoseconds(to: .zero.advanced(by: time)))
+        let asked = isEnded.withLock { isEnded in
+            isEnded ? nil : loop.flatSubmit { [self] in bounded(question, within: limit, bytes) }
+        }
+        guard let asked else { return .failure(WebhookFault("is not asked, because the calls end")) }
         do {
-            return .success(
-                try await loop.flatSubmit { [self] in bounded(question, within: limit, bytes) }.get())
+            return .success(try await asked.get())
         } catch let fault as WebhookFault {
             return .failure(fault)
         } catch {
@@ -157,6 +163,7 @@ package final class WebhookClient: Sendable {
     private func follow(
         _ question: WebhookQuestion, _ redirects: Int, until deadline: NIODeadline, _ bytes: Int
     ) -> EventLoopFuture<Answer> {
+        guard deadline > .now() else { return loop.makeFailedFuture(WebhookFault("was not answered in time")) }
         let address = question.webhook.address
         let token = question.id == nil ? nil : secret
         guard var request = TwilioWebhook.Request(question.form, to: question.webhook, token: token) else {
@@ -188,14 +195,18 @@ package final class WebhookClient: Sendable {
     package func report(_ what: String, of call: CallID, _ question: WebhookQuestion) {
         guard var request = TwilioWebhook.Request(question.form, to: question.webhook, token: secret) else { return }
         request.id = question.id
-        loop.execute { [courier, request] in
-            courier.report(StatusQueue.Report(call: call, what: what, request: request))
+        isEnded.withLock { isEnded in
+            guard !isEnded else { return }
+            loop.execute { [courier, request] in
+                courier.report(StatusQueue.Report(call: call, what: what, request: request))
+            }
         }
     }
 
     /// Ends all requests. Reports of status have a second until then.
     package func finish() async {
         try? await loop.flatSubmit { [courier] in courier.finish(within: Self.lastReports) }.get()
+        isEnded.withLock { $0 = true }
         try? await loop.submit { [sender] in sender.finish() }.get()
         try? await group.shutdownGracefully()
     }

@@ -227,6 +227,14 @@ public struct VoicemailCourse: ProtocolCore, Sendable {
 
     // MARK: A call that is handed over meanwhile
 
+    /// Whether what the caller says is not part of the message at present.
+    public var isPaused: Bool {
+        switch state {
+        case .away, .beepingAgain: true
+        case .idle, .admitting, .answering, .greeting, .beeping, .recording, .saving, .over: false
+        }
+    }
+
     private mutating func pause(at now: Instant) {
         isAway = true
         switch state {

@@ -124,10 +124,13 @@ enum FlowConfiguration {
             return nil
         }
         guard let url, problems[before...].allSatisfy(\.isWarning) else { return nil }
-        if !url.scheme.isSecure, !BotConfiguration.isOwn(url.host) {
-            problems.append(
-                section.warning(\.url, "callers and their keys cross the network in plain text; use https://"))
+        let plain = "callers and their keys cross the network in plain text; use https://"
+        func isPlain(_ address: WebAddress?) -> Bool {
+            address.map { !$0.scheme.isSecure && !BotConfiguration.isOwn($0.host) } ?? false
         }
+        if isPlain(url) { problems.append(section.warning(\.url, plain)) }
+        if isPlain(fallback) { problems.append(section.warning(\.fallbackURL, plain)) }
+        if isPlain(status) { problems.append(section.warning(\.statusURL, plain)) }
         var plan = FlowServerPlan(first: Webhook(url, method))
         plan.fallback = fallback
         plan.status = status
