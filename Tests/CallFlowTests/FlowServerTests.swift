@@ -96,6 +96,26 @@ struct FlowServerTests {
         #expect(asked(line) == "POST https://flows.example/menu/nothing")
     }
 
+    @Test("A caller who hangs up ends a recording, of which the action is asked; without a recording nothing is")
+    func hangsUp() throws {
+        let kept = FlowRecording(url: "file:///m/a.wav", duration: .milliseconds(3_900))
+        let fields = [("RecordingUrl", "file:///m/a.wav"), ("RecordingDuration", "3"), ("Digits", "hangup")]
+            .map { FormFields.Field($0.0, $0.1) }
+        var line = try call("<Record playBeep=\"false\" action=\"/kept\" method=\"GET\"/>")
+        line.feed(.speech(isOver: false))
+        let last = try #require(line.core.lastRequest(of: kept))
+        #expect(
+            last.request
+                == FlowRequest(
+                    Webhook(try address("https://flows.example/kept"), .get), isAnswered: true, result: fields))
+        #expect(last.number == 2)
+        line.feed(.key("5"))
+        #expect(line.core.lastRequest(of: kept)?.request == last.request, "it is being saved")
+        #expect(
+            try call("<Record playBeep=\"false\"/>").core.lastRequest(of: kept)?.request.webhook.address == address())
+        #expect(try call("<Gather/>").core.lastRequest(of: kept) == nil)
+    }
+
     @Test("How a dialled call ended is sent to the action; without one, the next verb follows")
     func dials() throws {
         var line = try call("<Dial action=\"after\"><Client url=\"ask\">ann</Client></Dial>")

@@ -270,8 +270,8 @@ struct CallFlowsTests {
 
     private static func record() -> CallRecord {
         CallRecord(
-            invite: "i1", direction: .incoming, peer: "ann", began: WallClock(unixMilliseconds: 0), answeredAfter: nil,
-            establishedAfter: nil, setUpTime: nil, duration: .zero, reason: .completed, endedBy: .remote, cause: nil)
+            invite: "i1", direction: .incoming, peer: "ann", began: .zero, answeredAfter: .zero,
+            establishedAfter: .zero, setUpTime: nil, duration: .zero, reason: .completed, endedBy: .remote, cause: nil)
     }
 
     @Test(

@@ -15,7 +15,8 @@ struct FlowSoundsTests {
         let sounds = FlowSounds()
         var files: [FlowSoundFile] = []
         for number in 0..<(2 * FlowSounds.mostKept) {
-            files.append(try await sounds.file(at: address(number)) { .success([UInt8](repeating: 1, count: 10)) }.get())
+            files.append(
+                try await sounds.file(at: address(number)) { .success([UInt8](repeating: 1, count: 10)) }.get())
         }
         #expect(await sounds.count == FlowSounds.mostKept)
         let newest = try await sounds.file(at: address(2 * FlowSounds.mostKept - 1)) {

@@ -206,7 +206,7 @@ public final class CallFlows: CallParticipant {
         let run = runs.remove(call)
         switch end {
         case .callEnded(let record): run?.post(.callEnded(TwilioWebhook.Status(record)))
-        // The call goes on without its flow, and its end is no longer reported.
+        // The call continues without its flow, and its end is no longer reported.
         case .detached: break
         }
         if let run { run.post(.end) } else { publish(.left(call)) }

@@ -34,6 +34,8 @@ enum FlowOrigin: Sendable {
     /// A recording for a server.
     static func url(ofFile path: String) -> String {
         "file://"
-            + PercentEscape.escaped(RegularFile.absolute(path)) { PercentEscape.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+            + PercentEscape.escaped(RegularFile.absolute(path)) {
+                PercentEscape.isUnreserved($0) || $0 == UInt8(ascii: "/")
+            }
     }
 }

@@ -40,6 +40,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private let order: @Sendable (FlowOrder) -> Void
     private let wake: @Sendable () -> Void
     private let inbox = Mutex<[Input]>([])
+    /// Where the call was, and how long its recording is, if the caller has hung up while that was made.
+    private let hungUp = Mutex<(course: FlowCourse, time: Duration)?>(nil)
     private var port: AudioPort
     private var course: FlowCourse
     /// The sound that is put into the port, with its number in the course.
@@ -131,18 +133,18 @@ final class FlowRun: CallRun, @unchecked Sendable {
             feed(input, at: now)
         case .got(let sound, let number): take(sound, number, at: now)
         case .kept(let path):
-            let time = Duration.milliseconds(recordedSamples * 1_000 / port.rate.rawValue)
-            let kept = path.map { FlowRecording(url: FlowOrigin.url(ofFile: $0), duration: time) }
+            let kept = path.map { FlowRecording(url: FlowOrigin.url(ofFile: $0), duration: recordedTime) }
             feed(.recorded(kept), at: now)
         case .callEnded(let status):
             let time = answeredAt?.duration(to: now).components.seconds ?? 0
             report(status, seconds: Int(time))
         case .hearOut: hearOut(at: now)
         case .end:
-            if !isDone { origin.leave() }
+            let isHungUp = !isOver
             isOver = true
             stopDialling()
-            endRecording()
+            endRecording(isHungUp: isHungUp)
+            if !isDone { origin.leave() }
             publish(.left(call))
             isDone = true
         }
@@ -378,7 +380,10 @@ final class FlowRun: CallRun, @unchecked Sendable {
             case .success(let path):
                 if let path { publish(.noted(.recorded(path), call)) }
                 post(.kept(path))
-            case .failure(let fault): post(.course(.recordingFailed(fault.message)))
+                reportHungUp(path)
+            case .failure(let fault):
+                post(.course(.recordingFailed(fault.message)))
+                reportHungUp(nil)
             }
         }
         let trim = RecordingTrim(trims: trims, from: heard, rate: port.rate.rawValue, isSpeaking: isSpeaking)
@@ -391,13 +396,40 @@ final class FlowRun: CallRun, @unchecked Sendable {
         recording?.file.append(written)
     }
 
-    private func endRecording() {
-        guard case (let file, var trim)? = recording else { return }
+    /// - Parameter isHungUp: The caller has ended the call meanwhile.
+    private func endRecording(isHungUp: Bool = false) {
+        guard case (let file, var trim)? = recording else {
+            if isHungUp { noteHangUp() }
+            return
+        }
         recording = nil
         let rest = trim.finish()
         recordedSamples += rest.count
         file.append(rest)
+        // Before the file can be complete.
+        if isHungUp { noteHangUp() }
         file.finish(isKept: trim.hasSpoken)
+    }
+
+    private var recordedTime: Duration { .milliseconds(recordedSamples * 1_000 / port.rate.rawValue) }
+
+    private func noteHangUp() {
+        guard course.lastRequest(of: FlowRecording(url: "", duration: .zero)) != nil else { return }
+        origin.enter()
+        hungUp.withLock { $0 = (course, recordedTime) }
+    }
+
+    /// The server learns of the recording that the caller has ended by hanging up, as of any other. This run is no longer ticked.
+    private func reportHungUp(_ path: String?) {
+        guard let (course, time) = hungUp.withLock({ $0.take() }) else { return }
+        guard case .server(let link) = origin, let path,
+            let last = course.lastRequest(
+                of: FlowRecording(url: FlowOrigin.url(ofFile: path), duration: time))
+        else { return origin.leave() }
+        Task { [wire] in
+            _ = await link.page(last.request, number: last.number, for: wire)
+            link.leave()
+        }
     }
 }
 

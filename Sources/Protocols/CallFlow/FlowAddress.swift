@@ -73,4 +73,13 @@ public struct FlowRecording: Equatable, Sendable {
         self.url = url
         self.duration = duration
     }
+
+    /// What a server receives of it.
+    func fields(keys: String) -> [FormFields.Field] {
+        [
+            FormFields.Field("RecordingUrl", url),
+            FormFields.Field("RecordingDuration", "\(duration.components.seconds)"),
+            FormFields.Field("Digits", keys),
+        ]
+    }
 }

@@ -609,12 +609,23 @@ public struct FlowCourse: ProtocolCore, Sendable {
         guard case .saving(let record, _) = state else { return }
         noteTime()
         guard let recording else { return proceed(at: now, into: &outbox) }
-        let result = [
-            FormFields.Field("RecordingUrl", recording.url),
-            FormFields.Field("RecordingDuration", "\(recording.duration.components.seconds)"),
-            FormFields.Field("Digits", values.digits),
-        ]
-        fetch(record.action, record.method, result, at: now, into: &outbox)
+        fetch(record.action, record.method, recording.fields(keys: values.digits), at: now, into: &outbox)
+    }
+
+    /// What the server is asked of a recording that the caller has ended by hanging up, and the number of that request; nil without such a
+    /// recording, and if the flow is in files. No call follows its answer.
+    public func lastRequest(of recording: FlowRecording) -> (request: FlowRequest, number: Int)? {
+        let record: FlowRecord
+        switch state {
+        case .recording(let own, _, _), .saving(let own, _): record = own
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .over: return nil
+        }
+        guard case .url(let base) = address else { return nil }
+        let target = record.action.map { try? $0.address(values, from: base) } ?? base
+        guard let target else { return nil }
+        let request = FlowRequest(
+            Webhook(target, record.method), isAnswered: true, result: recording.fields(keys: "hangup"))
+        return (request, requests + 1)
     }
 
     // MARK: Dial
