@@ -100,6 +100,10 @@ struct SIPServiceTests {
         ack.headers.set("To", responses[1].headers["To"])
         server.send(.request(ack))
         try await service.hangUp(CallHangUp(invite: invite.id, reason: .completed, duration: .zero))
+        // It follows the ACK, which may come later than the order (RFC 3261 §15).
+        try await until {
+            server.received.contains { if case .request(let request) = $0 { request.method == .bye } else { false } }
+        }
         await service.disconnect()
         let methods = server.received.compactMap { if case .request(let request) = $0 { request } else { nil } }
         #expect(methods.contains { $0.method == .bye })
