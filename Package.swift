@@ -294,7 +294,12 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         module(
-            "Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", "Tracing", logging]),
+            "Agent", "TrunkGateway",
+            [
+                "CallAgent", "CallControl", "ConfigReader", "ControlPlane", "ControlWire", "Core", "HTTPTransport",
+                "Monitoring", "Realtime", "Tracing", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+            ]),
         module(
             "Agent", "Loopback",
             [
@@ -492,7 +497,9 @@ let package = Package(
             ]),
         tests(
             "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),
-        tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", "TrunkGateway"]),
+        tests(
+            "TrunkGatewayTests",
+            ["CallAgent", "CallControl", "ConfigReader", "ControlPlane", "Core", "Monitoring", "TrunkGateway"]),
         tests("CallControlTests", ["CallControl", "Core", "JSON"]),
         tests(
             "SignalingClientTests",

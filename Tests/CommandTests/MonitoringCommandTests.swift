@@ -14,6 +14,8 @@ struct MonitoringCommandTests {
         return site
     }
 
+    private static let monitored = "monitoring: { listen: \"127.0.0.1:0\" }"
+
     private static func url(of process: HandsetProcess) async throws -> String {
         let line = #/"Showing metrics and health".*"url":"([^"]+)"/#
         try await until { process.errorText.firstMatch(of: line) != nil }
@@ -79,45 +81,15 @@ struct MonitoringCommandTests {
         #expect(try await Self.get("\(device)/metrics").text.contains(#"handset_account_connected{account=""} 0"#))
     }
 
-    /// A trunk of a site, between its exchange, or none, and a SIP server. Numbers lead to the user `echo`.
-    private static func trunk(_ site: Site, exchange: String, sip: SIPPeer) throws -> HandsetProcess {
-        let files = [
-            "desk.yaml": """
-            account: { server: "\(exchange)", app_key: tests, app_secret_file: app.secret, media_token_file: caller.secret }
-            media: { address: 127.0.0.1 }
-            """,
-            "sip.yaml": """
-            account:
-              kind: sip
-              password_file: app.secret
-              sip: { address: "sip:desk@127.0.0.1", server: "127.0.0.1:\(sip.port)" }
-            media: { address: 127.0.0.1, offers: plain, allow_plain_rtp: true, codecs: [pcmu] }
-            """,
-            "trunk.yaml": """
-            exchange: desk.yaml
-            network: sip.yaml
-            incoming: [{ number: "200", user: echo }]
-            max_calls: 1
-            monitoring: { listen: "127.0.0.1:0" }
-            """,
-        ]
-        for (name, text) in files {
-            try (text + "\n").write(toFile: site.path(name), atomically: true, encoding: .utf8)
-        }
-        return try HandsetProcess(["trunk", "--config", site.path("trunk.yaml"), "--log-format", "json"])
-    }
-
     @Test("A trunk shows its two accounts, counts a call that it carries in both, and is not ready while it is full")
     func trunk() async throws {
         let site = try Self.site()
         defer { site.remove() }
-        let text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
-        try (text + "trunks: [{ user: caller, numbers: [\"3??\"], callers: [echo] }]\n")
-            .write(toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
+        try site.admitTrunk()
         let running = try await RunningSite(site)
         let sip = try SIPPeer()
         defer { sip.end() }
-        let trunk = try Self.trunk(site, exchange: running.server, sip: sip)
+        let trunk = try site.trunk(exchange: running.server, sip: sip, Self.monitored)
         let url = try await Self.url(of: trunk)
         try await until { try await Self.get("\(url)/readyz").status == 200 }
         try sip.call("one", to: "200")
@@ -157,7 +129,7 @@ struct MonitoringCommandTests {
         let process =
             command == "run"
             ? try HandsetProcess(["run", "--config", site.deviceConfiguration, "--log-format", "json"])
-            : try Self.trunk(site, exchange: "http://localhost:9", sip: sip)
+            : try site.trunk(exchange: "http://localhost:9", sip: sip, Self.monitored)
         let url = try await Self.url(of: process)
         let account = command == "run" ? "" : "exchange"
         let page = try await Self.get("\(url)/metrics")

@@ -131,6 +131,48 @@ struct Site {
     }
 }
 
+extension Site {
+    /// Lets the exchange know its trunk, whose account is `caller`: `echo` may call 300 to 399 by it.
+    func admitTrunk() throws {
+        let text = try String(contentsOfFile: exchangeConfiguration, encoding: .utf8)
+        try (text + "\ntrunks: [{ user: caller, numbers: [\"3??\"], callers: [echo] }]\n")
+            .write(toFile: exchangeConfiguration, atomically: true, encoding: .utf8)
+    }
+
+    /// Starts a trunk for one call between the exchange, or none, and a SIP server. The number 200 leads to the user `echo`.
+    ///
+    /// - Parameter more: Further lines of its configuration.
+    func trunk(exchange: String, sip: SIPPeer, _ more: String) throws -> HandsetProcess {
+        let files = [
+            "desk.yaml": """
+            account: { server: "\(exchange)", app_key: tests, app_secret_file: app.secret, media_token_file: caller.secret }
+            media: { address: 127.0.0.1 }
+            """,
+            "sip.yaml": """
+            account:
+              kind: sip
+              password_file: app.secret
+              sip: { address: "sip:desk@127.0.0.1", server: "127.0.0.1:\(sip.port)" }
+            media: { address: 127.0.0.1, offers: plain, allow_plain_rtp: true, codecs: [pcmu] }
+            """,
+            "trunk.yaml": """
+            exchange: desk.yaml
+            network: sip.yaml
+            incoming: [{ number: "200", user: echo }]
+            max_calls: 1
+            \(more)
+            """,
+        ]
+        for (name, text) in files {
+            try (text + "\n").write(toFile: path(name), atomically: true, encoding: .utf8)
+        }
+        return try HandsetProcess(["trunk", "--config", trunkConfiguration, "--log-format", "json"])
+    }
+
+    /// Where ``trunk(exchange:sip:_:)`` writes its configuration.
+    var trunkConfiguration: String { path("trunk.yaml") }
+}
+
 /// An exchange and a device of a site, both up.
 struct RunningSite {
     let site: Site

@@ -1,3 +1,4 @@
+import ControlWire
 import CallAgent
 @testable import ControlPlane
 @testable import DeviceControl
@@ -125,9 +126,9 @@ struct ControlSocketTests {
     @Test("Of a server's URL the status shows host and port, and never what may be secret")
     func hosts() {
         #expect(
-            ControlRequestHandler.host(of: "https://alice:secret@calls.example.org:99/path?token=x")
+            ControlStatus.server(ofURL: "https://alice:secret@calls.example.org:99/path?token=x")
                 == "calls.example.org:99")
-        #expect(ControlRequestHandler.host(of: "http://127.0.0.1:8555") == "127.0.0.1:8555")
-        #expect(ControlRequestHandler.host(of: "wss://[::1]:5/#frag") == "[::1]:5")
+        #expect(ControlStatus.server(ofURL: "http://127.0.0.1:8555") == "127.0.0.1:8555")
+        #expect(ControlStatus.server(ofURL: "wss://[::1]:5/#frag") == "[::1]:5")
     }
 }

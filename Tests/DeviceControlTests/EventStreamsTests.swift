@@ -124,7 +124,8 @@ struct EventStreamsTests {
             let store = await EventStore.open(folder: nil, logger: logger)
             let (streams, service, listener) = try await loop.submit {
                 let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
-                let desk = ControlDesk(handler, ControlEventHub(), store, streams, nil, on: loop)
+                let desk = ControlDesk(
+                    handler, ControlEventHub(), ControlFront(store, streams, on: loop), nil)
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 streams.start()
                 let listener = HTTPListener(

@@ -219,7 +219,8 @@ struct RecordingTests {
             let store = await EventStore.open(folder: nil, logger: logger)
             let (desk, service, listener) = try await loop.submit {
                 let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
-                let desk = ControlDesk(handler, ControlEventHub(), store, streams, nil, on: loop)
+                let desk = ControlDesk(
+                    handler, ControlEventHub(), ControlFront(store, streams, on: loop), nil)
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 let listener = HTTPListener(
                     service, tls: nil, budget: InboundBudget(limit: 1 << 20),

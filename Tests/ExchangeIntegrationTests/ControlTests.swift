@@ -19,7 +19,7 @@ import Testing
     ) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("x-\(UUID())").path
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        var control = ExchangeControlConfiguration(socket: "\(folder)/s")
+        var control = ControlSection(.exchange, socket: "\(folder)/s")
         if tcp {
             control.network = ControlNetwork(
                 section: "control", listen: ConfigEndpoint(host: "127.0.0.1", port: 0), token: Secret(Self.token),
@@ -197,8 +197,8 @@ import Testing
     func inUse() async throws {
         try await withExchange { server, client in
             var configuration = ServerFixture.configuration()
-            let path = try #require(Mirror(reflecting: client).descendant("path") as? String)
-            configuration.control = ExchangeControlConfiguration(socket: path)
+            let path = try #require(Mirror(reflecting: client).descendant("place", "socket") as? String)
+            configuration.control = ControlSection(.exchange, socket: path)
             let error = await #expect(throws: ExchangeError.self) {
                 try await ServerFixture.withServer(configuration) { _ in }
             }

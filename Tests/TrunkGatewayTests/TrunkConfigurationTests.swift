@@ -1,5 +1,6 @@
 import CallAgent
 import ConfigReader
+import ControlPlane
 import Foundation
 import Monitoring
 import Testing
@@ -131,6 +132,23 @@ private struct TrunkFiles: ~Copyable {
             try TrunkFiles(Self.files + "monitoring: { listen: '0.0.0.0:9472' }\n").problems() == [
                 "trunk.yaml:3 monitoring.listen"
             ])
+    }
+
+    @Test(
+        "An operator acts on a trunk where its own file says, and the section can be read without the two other files")
+    func control() throws {
+        #expect(try TrunkFiles(Self.files).read().control == nil)
+        let files = try TrunkFiles("exchange: none.yaml\nnetwork: none.yaml\ncontrol: { socket: /run/x.sock }\n")
+        let section = try #require(try TrunkConfiguration.control(inFile: "\(files.folder)/trunk.yaml"))
+        #expect(section.path == "/run/x.sock" && section.access == .owner && section.network == nil)
+        for (text, key) in [
+            ("control: {}", "control.socket"),
+            ("control: { socket: default, listen: '127.0.0.1:0' }", "control.listen"),
+            ("control: { socket: default, allowed_hosts: [a] }", "control.allowed_hosts"),
+            ("control: { socket: \(String(repeating: "s", count: 120)) }", "control.socket"),
+        ] {
+            #expect(try TrunkFiles(Self.files + text + "\n").problems() == ["trunk.yaml:3 \(key)"])
+        }
     }
 
     @Test("A file of another machine is checked without those that it names")

@@ -1,4 +1,5 @@
 import CallControl
+import Core
 import TestSupport
 import Testing
 
@@ -8,6 +9,8 @@ import Testing
 private struct TrunkRun {
     var core: TrunkCore
     var outputs: [TrunkCore.Output] = []
+    var reports: [TrunkReport] = []
+    var now = Instant.zero
 
     init(limit: Int = 10) {
         var routes = TrunkRoutes()
@@ -22,7 +25,9 @@ private struct TrunkRun {
 
     mutating func feed(_ input: TrunkCore.Input) -> [TrunkCore.Output] {
         var outbox: [TrunkCore.Output] = []
-        core.handle(input, into: &outbox)
+        core.handle(input, at: now, into: &outbox)
+        for case .report(let report) in outbox { reports.append(report) }
+        outbox.removeAll { if case .report = $0 { true } else { false } }
         outputs += outbox
         return outbox
     }
@@ -192,6 +197,7 @@ private struct TrunkRun {
                     #expect(halves[one] == other || halves[other] == one)
                     (joined[one], joined[other]) = (other, one)
                 case .press(_, let leg): #expect(joined[leg] != nil)
+                case .report: break
                 }
             }
         }
@@ -235,6 +241,91 @@ private struct TrunkRun {
         // What lives has its other half, which lives, too.
         for (origin, target) in halves { #expect(alive.contains(origin) == alive.contains(target)) }
         #expect(run.core.count * 2 == alive.count)
+    }
+}
+
+@Suite("What a trunk reports to its operator") struct TrunkReportTests {
+    private let outside = TrunkLeg(.network, 1)
+    private let inside = TrunkLeg(.exchange, 2)
+
+    /// A call from the network to alice, of whom both hear each other after 3 s.
+    private func talking() -> TrunkRun {
+        var run = TrunkRun(limit: 1)
+        let call = TrunkCall(dialled: "200", caller: "+49301234", name: "Ann")
+        _ = run.feed(.incoming(outside, call, from: "anonymous"))
+        run.now = Instant.zero.advanced(by: .seconds(1))
+        _ = run.feed(.placed(inside, for: outside))
+        _ = run.feed(.answered(inside))
+        run.now = Instant.zero.advanced(by: .seconds(3))
+        _ = run.feed(.established(inside))
+        _ = run.feed(.established(outside))
+        return run
+    }
+
+    @Test("A call is listed with its parties, its state and its times, and its course is reported in order")
+    func course() throws {
+        var run = talking()
+        let now = Instant.zero.advanced(by: .seconds(10))
+        let call = try #require(run.core.calls(at: now).first)
+        #expect(call.number == 1 && call.origin == outside && call.target == inside)
+        #expect(call.parties.from == "+49301234" && call.parties.name == "Ann" && call.parties.to == "alice")
+        #expect(call.progress == .talking && call.age == .seconds(10) && call.talk == .seconds(7))
+        run.now = now
+        _ = run.feed(.ended(inside, .completed))
+        let end = TrunkCallEnd(reason: .completed, endedBy: .exchange, talk: .seconds(7))
+        #expect(
+            run.reports == [
+                .began(1, .network, call.parties), .answered(1), .joined(1), .ended(1, .network, end),
+            ])
+        #expect(run.core.calls(at: now).isEmpty)
+        #expect(run.core.counters.calls == 1 && run.core.counters.answered == 1)
+    }
+
+    @Test("A call that is refused is reported and counted with the reason")
+    func refusals() {
+        var run = talking()
+        run.reports = []
+        #expect(run.feed(.incoming(TrunkLeg(.network, 3), nil)) == [.reject(TrunkLeg(.network, 3), .declined)])
+        _ = run.feed(.incoming(TrunkLeg(.network, 4), TrunkCall(dialled: "999"), from: "bob"))
+        _ = run.feed(.incoming(TrunkLeg(.network, 5), TrunkCall(dialled: "200"), from: "bob"))
+        _ = run.feed(.drain(true))
+        #expect(
+            run.feed(.incoming(TrunkLeg(.network, 6), TrunkCall(dialled: "200"), from: "bob"))
+                == [.reject(TrunkLeg(.network, 6), .busy)])
+        #expect(run.feed(.drain(true)).isEmpty)
+        #expect(
+            run.reports == [
+                .refused(.network, from: "", dialled: nil, .notAllowed),
+                .refused(.network, from: "bob", dialled: "999", .noRoute),
+                .refused(.network, from: "bob", dialled: "200", .full), .draining(true),
+                .refused(.network, from: "bob", dialled: "200", .draining),
+            ])
+        #expect(run.core.counters.refused == [.notAllowed: 1, .noRoute: 1, .full: 1, .draining: 1])
+        #expect(run.core.counters.calls == 1)
+        _ = run.feed(.drain(false))
+        _ = run.feed(.ended(outside, .completed))
+        #expect(!run.feed(.incoming(TrunkLeg(.network, 7), TrunkCall(dialled: "200"))).isEmpty)
+        #expect(run.core.calls(at: .zero).map(\.number) == [2], "a trunk that is no longer drained takes calls")
+    }
+
+    @Test("The operator ends a call at any moment, and it is reported as the operator's")
+    func operatorEnds() {
+        var run = talking()
+        #expect(run.feed(.hangUp(7)).isEmpty)
+        #expect(run.feed(.hangUp(1)) == [.hangUp(outside)])
+        #expect(run.core.calls(at: run.now).first?.progress == .ending)
+        #expect(run.feed(.ended(outside, .completed)) == [.hangUp(inside)])
+        _ = run.feed(.ended(inside, .completed))
+        #expect(run.reports.last == .ended(1, .network, TrunkCallEnd(reason: .completed, endedBy: nil, talk: .zero)))
+        #expect(run.feed(.hangUp(1)).isEmpty)
+
+        // While the other half is being placed: that half is hung up as soon as it has a name.
+        _ = run.feed(.incoming(TrunkLeg(.network, 8), TrunkCall(dialled: "200")))
+        #expect(run.feed(.hangUp(2)) == [.hangUp(TrunkLeg(.network, 8))])
+        #expect(run.feed(.ended(TrunkLeg(.network, 8), .declined)).isEmpty)
+        #expect(
+            run.feed(.placed(TrunkLeg(.exchange, 9), for: TrunkLeg(.network, 8))) == [.hangUp(TrunkLeg(.exchange, 9))])
+        #expect(run.reports.last == .ended(2, .network, TrunkCallEnd(reason: .declined, endedBy: nil, talk: nil)))
     }
 }
 

@@ -267,7 +267,7 @@ struct ControlRequestHandler: Sendable {
         var account = ControlAccount(
             account: member.name ?? "", device: member.configuration.device.name,
             connection: state?.connection.rawValue ?? "waiting",
-            server: Self.host(of: member.configuration.account.eventsURL),
+            server: ControlStatus.server(ofURL: member.configuration.account.eventsURL),
             behaviour: await member.device?.behaviour.source.name ?? member.configuration.behaviour.source.name)
         account.user = state?.user?.text
         account.isDraining = await member.device?.isDraining ?? member.isDraining
@@ -401,13 +401,6 @@ struct ControlRequestHandler: Sendable {
     private func tellSound() -> Outcome {
         guard let sound = accounts.media.sound.map(ControlSound.init) else { return Outcome() }
         return Outcome(ControlReply(sound: sound), event: .sound(sound))
-    }
-
-    /// Host and port of a URL, without a name and password before them, and without its path and query.
-    static func host(of url: String) -> String {
-        let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
-        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        return String(authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
     }
 }
 

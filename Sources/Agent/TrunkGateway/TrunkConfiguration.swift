@@ -1,5 +1,6 @@
 public import CallAgent
 public import ConfigReader
+public import ControlPlane
 internal import CallControl
 public import Monitoring
 
@@ -17,6 +18,8 @@ public struct TrunkConfiguration: Sendable {
     public var longestCall = Self.usualLength
     /// Where it shows metrics and health; nil for nowhere.
     public private(set) var monitoring: MonitoringConfiguration?
+    /// Where an operator acts on it while it runs; nil for nowhere.
+    public private(set) var control: ControlSection?
     /// Where it sends traces of its calls; nil for nowhere.
     public private(set) var traces: TraceConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
@@ -53,6 +56,10 @@ public struct TrunkConfiguration: Sendable {
         let traces = ConfigKey.section(
             "traces", TraceConfiguration.Keys.self,
             "where it sends traces of calls ([tracing.md](tracing.md)); without this section, nowhere")
+        let control = ConfigKey.section(
+            "control", ControlSection.Keys.self,
+            "where an operator acts on it while it runs ([trunk-control.md](trunk-control.md)); without this section, nowhere"
+        )
     }
 
     /// The keys of one of `incoming`.
@@ -91,6 +98,14 @@ public struct TrunkConfiguration: Sendable {
         return configuration
     }
 
+    /// Reads only the section `control` of a file, so that a client of the trunk needs none of its secrets.
+    ///
+    /// - Returns: Nil if there is no such section.
+    /// - Throws: ``ConfigError`` with the problems of the section.
+    public static func control(inFile path: String) throws(ConfigError) -> ControlSection? {
+        try ControlSection.read(path: path, \Keys.control, at: .trunk)
+    }
+
     /// Checks a configuration file, and the two that it names unless `fileChecks` leaves files out.
     ///
     /// - Returns: Warnings.
@@ -113,6 +128,7 @@ public struct TrunkConfiguration: Sendable {
         let longestCall = section.value(\.longestCall, &problems)
         let monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
         let traces = section.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
+        let control = section.value(\.control, &problems).flatMap { ControlSection($0, at: .trunk, &problems) }
         let warnings = try problems.verdict()
         guard let exchange, let network else { return (nil, warnings) }
         var configuration = TrunkConfiguration(
@@ -123,6 +139,7 @@ public struct TrunkConfiguration: Sendable {
         configuration.longestCall = longestCall
         configuration.monitoring = monitoring
         configuration.traces = traces
+        configuration.control = control
         return (configuration, warnings)
     }
 

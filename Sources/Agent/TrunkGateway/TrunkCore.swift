@@ -2,15 +2,16 @@
 
 public import CallControl
 public import CallAgent
+public import Core
 
 /// The calls of a trunk, in pairs: one comes in on one side, and its other half is placed on the other.
 ///
-/// It is a value without a clock: each call's own machine has the timers. No sequence of events leaves a call without its other half.
+/// It is a value without timers: each call's own machine has them. No sequence of events leaves a call without its other half.
 public struct TrunkCore: Sendable {
     /// What happens to the calls of both sides.
     public enum Input: Sendable {
         /// A call comes in.
-        case incoming(TrunkLeg, TrunkCall?)
+        case incoming(TrunkLeg, TrunkCall?, from: UserID? = nil)
         /// The call that ``Output/place(for:_:_:)`` asked for has that name.
         case placed(TrunkLeg, for: TrunkLeg)
         /// Our call was answered.
@@ -23,6 +24,10 @@ public struct TrunkCore: Sendable {
         case over(TrunkLeg)
         /// The call has ended.
         case ended(TrunkLeg, CallEndReason, CallFailureCause? = nil)
+        /// The operator ends the pair of this number.
+        case hangUp(UInt64)
+        /// The operator has new calls refused as busy, or taken again.
+        case drain(Bool)
     }
 
     /// What is to be done.
@@ -39,11 +44,18 @@ public struct TrunkCore: Sendable {
         case join(TrunkLeg, TrunkLeg)
         /// Press a key in a call.
         case press(Character, TrunkLeg)
+        /// Report what has happened to the operator.
+        case report(TrunkReport)
     }
 
     /// A call and its other half.
     private struct Pair {
+        let number: UInt64
         let origin: TrunkLeg
+        let parties: TrunkParties
+        let began: Instant
+        var joined: Instant?
+        var isEndedByOperator = false
         /// Nil until it has a name.
         var target: TrunkLeg?
         var isAnswered = false
@@ -59,6 +71,11 @@ public struct TrunkCore: Sendable {
     private var origins: [TrunkLeg: TrunkLeg] = [:]
     /// Origins that have ended while their other half was placed.
     private var given: Set<TrunkLeg> = []
+    private var lastNumber: UInt64 = 0
+    /// Whether the operator has new calls refused.
+    public private(set) var isDraining = false
+    /// What it has counted since it began.
+    public private(set) var counters = TrunkCounters()
 
     /// - Parameter limit: Pairs at a time; a further call is rejected as busy.
     public init(routes: TrunkRoutes, limit: Int) {
@@ -73,16 +90,18 @@ public struct TrunkCore: Sendable {
     public var isFull: Bool { pairs.values.count { !$0.isOver } + given.count >= limit }
 
     /// Takes one input.
-    public mutating func handle(_ input: Input, into outbox: inout [Output]) {
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .incoming(let leg, let call): receive(leg, call, &outbox)
+        case .incoming(let leg, let call, let caller): receive(leg, call, from: caller, at: now, &outbox)
         case .placed(let target, let origin): placed(target, for: origin, &outbox)
         case .answered(let leg):
             // One that we answer ourselves says so, too.
             guard let origin = origins[leg], pairs[origin]?.isAnswered == false else { return }
             pairs[origin]?.isAnswered = true
             outbox.append(.answer(origin))
-        case .established(let leg): established(leg, &outbox)
+            counters.answered += 1
+            if let pair = pairs[origin] { outbox.append(.report(.answered(pair.number))) }
+        case .established(let leg): established(leg, at: now, &outbox)
         case .digit(let leg, let digit):
             guard let pair = pair(of: leg), let target = pair.target, pair.established.count == 2 else { return }
             outbox.append(.press(digit, leg == target ? pair.origin : target))
@@ -90,25 +109,58 @@ public struct TrunkCore: Sendable {
             // The place of one whose other half is being placed is not free: that half will be there for a moment.
             guard let origin = pair(of: leg)?.origin, pairs[origin]?.target != nil else { return }
             pairs[origin]?.isOver = true
-        case .ended(let leg, let reason, let cause): ended(leg, reason, cause, &outbox)
+        case .ended(let leg, let reason, let cause): ended(leg, reason, cause, at: now, &outbox)
+        case .hangUp(let number):
+            guard let origin = pairs.first(where: { $0.value.number == number })?.key else { return }
+            pairs[origin]?.isEndedByOperator = true
+            // Its end ends the other half.
+            outbox.append(.hangUp(origin))
+        case .drain(let isDraining):
+            guard self.isDraining != isDraining else { return }
+            self.isDraining = isDraining
+            outbox.append(.report(.draining(isDraining)))
         }
+    }
+
+    /// The pairs, the oldest first.
+    public func calls(at now: Instant) -> [TrunkCallState] {
+        pairs.values.map { pair in
+            TrunkCallState(
+                number: pair.number, origin: pair.origin, target: pair.target, parties: pair.parties,
+                progress: pair.isEndedByOperator || pair.isOver
+                    ? .ending : pair.joined != nil ? .talking : pair.isAnswered ? .answered : .calling,
+                age: pair.began.duration(to: now), talk: pair.joined.map { $0.duration(to: now) })
+        }.sorted { $0.number < $1.number }
     }
 
     private func pair(of leg: TrunkLeg) -> Pair? { pairs[leg] ?? origins[leg].flatMap { pairs[$0] } }
 
-    private mutating func receive(_ leg: TrunkLeg, _ call: TrunkCall?, _ outbox: inout [Output]) {
+    private mutating func receive(
+        _ leg: TrunkLeg, _ call: TrunkCall?, from caller: UserID?, at now: Instant, _ outbox: inout [Output]
+    ) {
+        let from = call?.caller ?? caller?.text ?? ""
+        func refuse(_ refusal: TrunkRefusal) {
+            counters.refused[refusal, default: 0] += 1
+            outbox.append(.reject(leg, refusal.reason))
+            outbox.append(.report(.refused(leg.side, from: from, dialled: call?.dialled, refusal)))
+        }
         // Only the exchange says what a user has dialled, so a call without that was not allowed by it.
-        guard let call, let dialled = call.dialled else { return outbox.append(.reject(leg, .declined)) }
+        guard let call, let dialled = call.dialled else { return refuse(.notAllowed) }
         let target: UserID?
         let told: TrunkCall
         switch leg.side {
         case .exchange: (target, told) = (routes.networkName(of: dialled), TrunkCall())
         case .network: (target, told) = (routes.user(of: dialled), TrunkCall(caller: call.caller, name: call.name))
         }
-        guard let target else { return outbox.append(.reject(leg, .declined)) }
-        guard !isFull else { return outbox.append(.reject(leg, .busy)) }
-        pairs[leg] = Pair(origin: leg)
+        guard let target else { return refuse(.noRoute) }
+        guard !isDraining else { return refuse(.draining) }
+        guard !isFull else { return refuse(.full) }
+        lastNumber += 1
+        counters.calls += 1
+        let parties = TrunkParties(from: from, name: call.name, dialled: dialled, to: target)
+        pairs[leg] = Pair(number: lastNumber, origin: leg, parties: parties, began: now)
         outbox.append(.place(for: leg, target, told))
+        outbox.append(.report(.began(lastNumber, leg.side, parties)))
     }
 
     private mutating func placed(_ target: TrunkLeg, for origin: TrunkLeg, _ outbox: inout [Output]) {
@@ -118,18 +170,22 @@ public struct TrunkCore: Sendable {
         origins[target] = origin
     }
 
-    private mutating func established(_ leg: TrunkLeg, _ outbox: inout [Output]) {
+    private mutating func established(_ leg: TrunkLeg, at now: Instant, _ outbox: inout [Output]) {
         let origin = origins[leg] ?? leg
         guard let pair = pairs[origin], let target = pair.target,
             pairs[origin]?.established.insert(leg).inserted == true, pair.established.count == 1
         else { return }
+        pairs[origin]?.joined = now
         outbox.append(.join(origin, target))
+        outbox.append(.report(.joined(pair.number)))
     }
 
     private mutating func ended(
-        _ leg: TrunkLeg, _ reason: CallEndReason, _ cause: CallFailureCause?, _ outbox: inout [Output]
+        _ leg: TrunkLeg, _ reason: CallEndReason, _ cause: CallFailureCause?, at now: Instant,
+        _ outbox: inout [Output]
     ) {
         if let pair = pairs.removeValue(forKey: leg) {
+            defer { report(pair, endedBy: leg, reason, at: now, &outbox) }
             guard let target = pair.target else {
                 given.insert(leg)
                 return
@@ -137,11 +193,21 @@ public struct TrunkCore: Sendable {
             origins[target] = nil
             outbox.append(.hangUp(target))
         } else if let origin = origins.removeValue(forKey: leg), let pair = pairs.removeValue(forKey: origin) {
+            defer { report(pair, endedBy: leg, reason, at: now, &outbox) }
             let rejection = Self.rejection(reason)
             // Only what the callee's side says of the callee: this trunk's own media is none of the caller's business.
             let told = rejection == .failed && cause?.isOfCallee == true ? cause : nil
             outbox.append(pair.isAnswered ? .hangUp(origin) : .reject(origin, rejection, told))
         }
+    }
+
+    private func report(
+        _ pair: Pair, endedBy leg: TrunkLeg, _ reason: CallEndReason, at now: Instant, _ outbox: inout [Output]
+    ) {
+        let end = TrunkCallEnd(
+            reason: reason, endedBy: pair.isEndedByOperator ? nil : leg.side,
+            talk: pair.joined.map { $0.duration(to: now) })
+        outbox.append(.report(.ended(pair.number, pair.origin.side, end)))
     }
 
     /// The reason that a caller receives for an unanswered call.

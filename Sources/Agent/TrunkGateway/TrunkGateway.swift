@@ -1,5 +1,7 @@
 public import CallAgent
 public import Logging
+internal import CallControl
+internal import Realtime
 internal import Tracing
 
 /// Two devices, whose calls are joined in pairs: one at an exchange, one at a telephone network's server.
@@ -11,6 +13,8 @@ public actor TrunkGateway {
     private let network: Device
     private let logger: Logger
     private let note: @Sendable (DeviceEvent, TrunkSide) -> Void
+    /// Receives what has happened, in order.
+    private var report: (@Sendable (TrunkReport) -> Void)?
     private let events: AsyncStream<(TrunkSide, DeviceEvent)>
     private let sink: AsyncStream<(TrunkSide, DeviceEvent)>.Continuation
     private var core: TrunkCore
@@ -33,6 +37,9 @@ public actor TrunkGateway {
         // The devices bound their events, and the end of a call must not be lost behind them.
         (events, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
     }
+
+    /// Calls `report` for everything that happens from now on, in order. It must not block.
+    func observe(_ report: @escaping @Sendable (TrunkReport) -> Void) { self.report = report }
 
     /// Connects both devices, and carries calls from then on. If one cannot be connected for good, both are shut down.
     public func connect() async throws(SignalingError) {
@@ -77,6 +84,38 @@ public actor TrunkGateway {
     /// Whether the trunk has as many calls as it takes; a further one is refused as busy.
     public var isFull: Bool { core.isFull }
 
+    /// Whether it refuses new calls at the operator's request.
+    public var isDraining: Bool { core.isDraining }
+
+    /// What it has counted since it began.
+    var counters: TrunkCounters { core.counters }
+
+    /// The calls that it carries, the oldest first.
+    var carriedCalls: [TrunkCallState] { core.calls(at: MonotonicClock.now) }
+
+    /// Ends a call on both sides.
+    ///
+    /// - Returns: Whether there is one of that number.
+    func hangUp(_ number: UInt64) async -> Bool {
+        guard carriedCalls.contains(where: { $0.number == number }) else { return false }
+        await feed(.hangUp(number))
+        return true
+    }
+
+    /// Refuses new calls as busy while present ones continue, or takes them again.
+    func setDraining(_ isDraining: Bool) async { await feed(.drain(isDraining)) }
+
+    /// Whether it is about to end, and so takes no more calls.
+    var isEnding: Bool {
+        get async {
+            let isExchangeEnding = await exchange.isDraining
+            return await network.isDraining || isExchangeEnding
+        }
+    }
+
+    /// The state of a side's account.
+    func status(of side: TrunkSide) async -> DeviceStatus { await device(side).status }
+
     /// Whether both devices work, for a watchdog.
     public func isAlive() async -> Bool {
         let isExchangeAlive = await exchange.isAlive()
@@ -102,7 +141,7 @@ public actor TrunkGateway {
                 ])
             if core.isFull { await noteCallsThatAreOver() }
             // Not one that the device has refused, because it is ending, is full, or does not take that caller.
-            if await device(side).isRinging(call) { await feed(.incoming(leg, said)) }
+            if await device(side).isRinging(call) { await feed(.incoming(leg, said, from: caller)) }
         case .answered(let call): await feed(.answered(TrunkLeg(side, call)))
         case .established(let call, _): await feed(.established(TrunkLeg(side, call)))
         case .digit(let call, let digit, _): await feed(.digit(TrunkLeg(side, call), digit))
@@ -137,10 +176,18 @@ public actor TrunkGateway {
     private func log(_ event: SignalingEvent, _ side: TrunkSide) {
         let metadata: Logger.Metadata = ["side": "\(side.rawValue)"]
         switch event {
-        case .connected: logger.info("Connected", metadata: metadata)
-        case .reconnecting: logger.warning("The connection is lost; connecting again", metadata: metadata)
-        case .reconnected: logger.info("Connected again", metadata: metadata)
-        case .disconnected: logger.info("Disconnected", metadata: metadata)
+        case .connected:
+            logger.info("Connected", metadata: metadata)
+            report?(.connection(side, "connected"))
+        case .reconnecting:
+            logger.warning("The connection is lost; connecting again", metadata: metadata)
+            report?(.connection(side, "reconnecting"))
+        case .reconnected:
+            logger.info("Connected again", metadata: metadata)
+            report?(.connection(side, "connected"))
+        case .disconnected:
+            logger.info("Disconnected", metadata: metadata)
+            report?(.connection(side, "disconnected"))
         case .error(let error): logger.error("\(error)", metadata: metadata)
         case .inviteReceived, .inviteHandled, .inviteModified, .inviteCancelled, .inviteMissed, .inviteSent,
             .inviteAccepted,
@@ -153,7 +200,7 @@ public actor TrunkGateway {
 
     private func feed(_ input: TrunkCore.Input) async {
         var outbox: [TrunkCore.Output] = []
-        core.handle(input, into: &outbox)
+        core.handle(input, at: MonotonicClock.now, into: &outbox)
         for output in outbox { await carryOut(output) }
     }
 
@@ -185,6 +232,7 @@ public actor TrunkGateway {
                 }
             }
         case .join(let first, let second): await join(first, second)
+        case .report(let report): self.report?(report)
         }
     }
 

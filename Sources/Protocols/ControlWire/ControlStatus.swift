@@ -60,6 +60,15 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     }
 }
 
+extension ControlStatus {
+    /// Host and port of a URL, without a name and password before them, and without its path and query.
+    public static func server(ofURL url: String) -> String {
+        let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        return String(authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
+    }
+}
+
 /// One of a device's accounts.
 public struct ControlAccount: Codable, Hashable, Sendable {
     /// The account's name.

@@ -1,9 +1,11 @@
+package import ConfigReader
 public import ControlWire
+package import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// A program's side of a control interface over HTTP, at a Unix socket. Each request has a connection of its own.
+/// A program's side of a control interface over HTTP, at a Unix socket or on TCP. Each request has a connection of its own.
 public struct ControlHTTPClient: Sendable {
     /// An answer.
     public struct Answer: Sendable {
@@ -44,15 +46,34 @@ public struct ControlHTTPClient: Sendable {
         public var json = ""
     }
 
-    private let path: String
+    /// Where the process listens.
+    private enum Place: Sendable {
+        case socket(String)
+        case network(HTTPEndpoint, token: Secret, TLSTrust)
+    }
+
+    private let place: Place
     private let owner: ControlSocketError.Owner
     /// For an answer: longer than the process takes at most.
     private static let patience = TimeAmount.seconds(15)
     /// Bytes of an answer: a page of rooms with their members has less than a tenth of it.
     private static let mostBytes = 4 << 20
 
+    /// For the next bytes of a stream of events, which has a comment each 15 s.
+    private static let silence = TimeAmount.seconds(60)
+    private static let connecting = TimeAmount.seconds(10)
+
     /// Connects to the process that listens at `path`, with each request.
-    public init(path: String, owner: ControlSocketError.Owner) { (self.path, self.owner) = (path, owner) }
+    public init(path: String, owner: ControlSocketError.Owner) { (place, self.owner) = (.socket(path), owner) }
+
+    /// Connects to the process that listens on TCP, with each request.
+    ///
+    /// - Parameter trust: Of its certificate, if it has one.
+    package init(
+        _ endpoint: HTTPEndpoint, token: Secret, trusting trust: TLSTrust, owner: ControlSocketError.Owner
+    ) {
+        (place, self.owner) = (.network(endpoint, token: token, trust), owner)
+    }
 
     /// Sends a request and waits for its answer.
     ///
@@ -65,7 +86,7 @@ public struct ControlHTTPClient: Sendable {
         defer { timeout.cancel() }
         do {
             return try await channel.executeThenClose { inbound, outbound in
-                try await Self.send(method, target, body, to: outbound)
+                try await send(method, target, body, to: outbound)
                 var (status, bytes) = (0, [UInt8]())
                 for try await part in inbound {
                     switch part {
@@ -89,12 +110,20 @@ public struct ControlHTTPClient: Sendable {
         _ target: String, _ take: (Event) -> Void
     ) async throws(ControlSocketError) -> Answer? {
         let channel = try await connect()
+        let loop = channel.channel.eventLoop
+        func watch() -> Scheduled<Void> {
+            loop.scheduleTask(in: Self.silence) { channel.channel.close(promise: nil) }
+        }
+        var timeout = watch()
+        defer { timeout.cancel() }
         do {
             return try await channel.executeThenClose { inbound, outbound in
-                try await Self.send("GET", target, [], to: outbound)
+                try await send("GET", target, [], to: outbound)
                 var (status, bytes) = (0, [UInt8]())
                 var text = EventStreamText()
                 for try await part in inbound {
+                    timeout.cancel()
+                    timeout = watch()
                     switch part {
                     case .head(let head): status = Int(head.status.code)
                     case .body(let part) where status == 200:
@@ -119,17 +148,19 @@ public struct ControlHTTPClient: Sendable {
     private typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
 
     private func connect() async throws(ControlSocketError) -> Connection {
+        switch place {
+        case .socket(let path): try await connect(to: path)
+        case .network(let endpoint, _, let trust): try await connect(to: endpoint, trust)
+        }
+    }
+
+    private func connect(to path: String) async throws(ControlSocketError) -> Connection {
         guard UnixAddress(path) != nil else {
             throw owned(ControlSocketError(.noDevice, path, "connect", cause: UnixAddress.tooLong))
         }
         do {
             return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .connect(unixDomainSocketPath: path) { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHTTPClientHandlers()
-                        return try Connection(wrappingChannelSynchronously: channel)
-                    }
-                }
+                .connect(unixDomainSocketPath: path) { Self.connection(on: $0, with: nil) }
         } catch {
             if let error = error as? IOError {
                 throw owned(ControlSocketError(.noDevice, path, "connect", errno: error.errnoCode))
@@ -138,12 +169,43 @@ public struct ControlHTTPClient: Sendable {
         }
     }
 
-    private static func send(
+    private func connect(
+        to endpoint: HTTPEndpoint, _ trust: TLSTrust
+    ) async throws(ControlSocketError) -> Connection {
+        do {
+            return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connectTimeout(Self.connecting)
+                .connect(host: endpoint.host, port: endpoint.port) {
+                    Self.connection(on: $0, with: endpoint.isSecure ? (endpoint.host, trust) : nil)
+                }
+        } catch {
+            let cause = TransportFailure(error, to: endpoint).cause
+            throw owned(ControlSocketError(.noDevice, endpoint.authority, "connect", cause: cause, isOnNetwork: true))
+        }
+    }
+
+    private static func connection(
+        on channel: any Channel, with tls: (host: String, trust: TLSTrust)?
+    ) -> EventLoopFuture<Connection> {
+        channel.eventLoop.makeCompletedFuture {
+            let pipeline = channel.pipeline.syncOperations
+            if let tls { try pipeline.addTLS(to: tls.host, trusting: tls.trust, protocols: ["http/1.1"]) }
+            try pipeline.addHTTPClientHandlers()
+            return try Connection(wrappingChannelSynchronously: channel)
+        }
+    }
+
+    private func send(
         _ method: String, _ target: String, _ body: [UInt8],
         to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
     ) async throws {
         var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: method), uri: target)
-        head.headers.add(name: "Host", value: "localhost")
+        switch place {
+        case .socket: head.headers.add(name: "Host", value: "localhost")
+        case .network(let endpoint, let token, _):
+            head.headers.add(name: "Host", value: endpoint.authority)
+            head.headers.add(name: "Authorization", value: "Bearer \(token.revealed)")
+        }
         head.headers.add(name: "Content-Length", value: "\(body.count)")
         if !body.isEmpty { head.headers.add(name: "Content-Type", value: "application/json") }
         try await outbound.write(.head(head))
@@ -152,8 +214,15 @@ public struct ControlHTTPClient: Sendable {
     }
 
     private func lost(_ error: any Error) -> ControlSocketError {
-        let cause = (error as? Ended)?.cause ?? "\(error)"
-        return owned(ControlSocketError(.lost, path, "ask the \(owner)", cause: cause))
+        switch place {
+        case .socket(let path):
+            let cause = (error as? Ended)?.cause ?? (error is HTTPParserError ? "it does not speak HTTP" : "\(error)")
+            return owned(ControlSocketError(.lost, path, "ask the \(owner)", cause: cause))
+        case .network(let endpoint, _, _):
+            let cause = (error as? Ended)?.cause ?? TransportFailure(error, to: endpoint).cause
+            return owned(
+                ControlSocketError(.lost, endpoint.authority, "ask the \(owner)", cause: cause, isOnNetwork: true))
+        }
     }
 
     private func owned(_ error: ControlSocketError) -> ControlSocketError {

@@ -7,7 +7,7 @@ package import HTTPTransport
 package import NIOHTTP1
 
 /// What carries out the requests that a ``ControlHTTPServer`` admits. On the server's event loop.
-package protocol ControlPoint: AnyObject {
+package protocol ControlPoint: AnyObject, SendableMetatype {
     /// Carries out a request, and answers it once.
     func carryOut(_ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void)
 

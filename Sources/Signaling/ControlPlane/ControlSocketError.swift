@@ -19,6 +19,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public enum Owner: Hashable, Sendable {
         case device
         case exchange
+        case trunk
     }
 
     /// What kind of thing is wrong.
@@ -29,15 +30,21 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     private let cause: String
     /// Whether the socket's mode, or that of its folder, keeps this user out.
     private let isForbidden: Bool
+    /// Whether it is about the interface on TCP, of which ``path`` is the address.
+    private let isOnNetwork: Bool
     /// Which program listens, or should.
     public var owner = Owner.device
 
-    package init(_ code: Code, _ path: String, _ activity: String, cause: String, isForbidden: Bool = false) {
+    package init(
+        _ code: Code, _ path: String, _ activity: String, cause: String, isForbidden: Bool = false,
+        isOnNetwork: Bool = false
+    ) {
         self.code = code
         self.path = path
         self.activity = activity
         self.cause = cause
         self.isForbidden = isForbidden
+        self.isOnNetwork = isOnNetwork
     }
 
     package init(_ code: Code, _ path: String, _ activity: String, errno: Int32) {
@@ -47,24 +54,26 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
 
     /// The whole story in one line.
     public var description: String {
-        "control socket \"\(path)\": cannot \(activity): \(cause). \(advice)"
+        "\(isOnNetwork ? "control interface" : "control socket") \"\(path)\": cannot \(activity): \(cause). \(advice)"
     }
 
     private var advice: String {
-        switch (code, owner) {
+        if isOnNetwork { return "Check the address, the \(owner)'s `control` section, and its log." }
+        return switch (code, owner) {
         case (.inUse, .device): "Stop it, or give this device another path in control.socket."
-        case (.inUse, .exchange): "Stop it, or give this exchange another path in control.socket."
+        case (.inUse, _): "Stop it, or give this \(owner) another path in control.socket."
         case (.notUsable, _): "Check the folder, or give another path in control.socket."
         case (.noDevice, .device) where isForbidden:
             "Use root or the device's user, or join the socket's group: `usermod -aG handset-control USER`, and a new login."
-        case (.noDevice, .exchange) where isForbidden:
-            "Use root or the exchange's user, or join the socket's group, which `access: group` lets in."
+        case (.noDevice, .exchange) where isForbidden, (.noDevice, .trunk) where isForbidden:
+            "Use root or the \(owner)'s user, or join the socket's group, which `access: group` lets in."
         case (.noDevice, .device):
             "Does `handset run` run, with control.socket in its configuration? --socket and --config name others."
         case (.noDevice, .exchange):
             "Does `handset serve` run, with control in its configuration? --socket and --config name others."
-        case (.lost, .device): "Look at the device's log."
-        case (.lost, .exchange): "Look at the exchange's log."
+        case (.noDevice, .trunk):
+            "Does `handset trunk` run, with control in its configuration? --socket and --config name others."
+        case (.lost, _): "Look at the \(owner)'s log."
         }
     }
 }

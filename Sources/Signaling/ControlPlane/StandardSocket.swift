@@ -1,11 +1,13 @@
 internal import Glibc
 
 /// A control socket whose path need not be configured: it is in the user's folder of run-time files, or the system's.
-public struct StandardSocket: Sendable {
+public struct StandardSocket: Sendable, Equatable {
     /// A device's, for lines of JSON.
     public static let device = StandardSocket("handset/control.sock")
     /// An exchange's, over HTTP.
     public static let exchange = StandardSocket("handset/exchange.sock")
+    /// A trunk's, over HTTP.
+    public static let trunk = StandardSocket("handset/trunk.sock")
 
     private let name: String
 

@@ -1,4 +1,5 @@
 public import ConfigReader
+public import ControlPlane
 public import ExchangeCore
 public import Monitoring
 public import SignalWire
@@ -96,7 +97,7 @@ public struct ExchangeConfiguration: Sendable {
     public var monitoring: MonitoringConfiguration?
 
     /// Where an operator acts on the exchange while it runs; nil for nowhere.
-    public var control: ExchangeControlConfiguration?
+    public var control: ControlSection?
 
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
     public var databasePath: String?
@@ -285,7 +286,7 @@ extension ExchangeConfiguration {
             "monitoring", MonitoringConfiguration.Keys.self,
             "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
         let control = ConfigKey.section(
-            "control", ExchangeControlConfiguration.Keys.self,
+            "control", ControlSection.Keys.self,
             "where an operator acts on it while it runs ([exchange-control.md](exchange-control.md)); without this section, nowhere"
         )
 
@@ -309,6 +310,14 @@ extension ExchangeConfiguration {
         var configuration = ExchangeConfiguration(root, listen: listen, &problems)
         configuration.warnings = try problems.verdict()
         return configuration
+    }
+
+    /// Reads only the section `control` of a file, so that a client of the exchange needs none of its secrets.
+    ///
+    /// - Returns: Nil if there is no such section.
+    /// - Throws: ``ConfigError`` with the problems of the section.
+    public static func control(inFile path: String) throws(ConfigError) -> ControlSection? {
+        try ControlSection.read(path: path, \Keys.control, at: .exchange)
     }
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -338,7 +347,7 @@ extension ExchangeConfiguration {
             push = PushConfiguration(section, plainText: plainText, &problems)
         }
         monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
-        control = section.value(\.control, &problems).flatMap { ExchangeControlConfiguration($0, &problems) }
+        control = section.value(\.control, &problems).flatMap { ControlSection($0, at: .exchange, &problems) }
         readTokens(section, &problems)
         readLimits(section, &problems)
         readBounds(section, &problems)

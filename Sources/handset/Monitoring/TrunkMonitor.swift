@@ -26,7 +26,7 @@ final class TrunkMonitor: Sendable {
     }
 
     private func measure(_ gateway: TrunkGateway, _ page: inout MetricPage) async {
-        await state().add(to: &page)
+        await state(gateway).add(to: &page)
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics(media, takesCalls: await !gateway.isFull).add(to: &page)
         traces?.add(to: &page)
@@ -34,16 +34,18 @@ final class TrunkMonitor: Sendable {
 
     private func obstacles(_ gateway: TrunkGateway) async -> [String] {
         let full = await gateway.isFull ? ["the trunk is full: it carries max_calls, and more are refused as busy"] : []
-        return await state().obstacles + full + MediaMetrics(media).obstacles
+        return await state(gateway).obstacles + full + MediaMetrics(media).obstacles
     }
 
     private var media: [SharedMedia] { devices.map(\.device.sharedMedia) }
 
-    private func state() async -> AccountMetrics {
+    private func state(_ gateway: TrunkGateway) async -> AccountMetrics {
+        let isTrunkDraining = await gateway.isDraining
         var accounts: [MonitoredAccount] = []
         for (side, device) in devices {
             accounts.append(
-                MonitoredAccount(name: side.rawValue, device: device, isDraining: await device.isDraining))
+                MonitoredAccount(
+                    name: side.rawValue, device: device, isDraining: await device.isDraining || isTrunkDraining))
         }
         return await AccountMetrics(accounts)
     }

@@ -22,17 +22,13 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
     }
 
     /// The keys of the section `control.http`.
-    struct Keys: ControlNetworkKeys {
+    struct Keys: ControlInterfaceKeys {
         let socket = ConfigKey.outputSocket(
             "socket", or: "default", "where it listens; `default` is beside `control.socket`"
         ).unset("`default`")
-        let listen = ControlNetworkKey.listen
-        let token = ControlNetworkKey.token
-        let chainFile = ControlNetworkKey.chainFile
-        let keyFile = ControlNetworkKey.keyFile
-        let allowedHosts = ControlNetworkKey.allowedHosts
-        let allowedOrigins = ControlNetworkKey.allowedOrigins
-        let history = ControlNetworkKey.history
+        let network = ControlNetworkKeys()
+
+        var declared: [any DeclaredKey] { [socket] + network.declared }
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -45,7 +41,7 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
                     "is a path of \(path.utf8.count) bytes, and sockets have \(ControlSocket.longestPath) at most: \(path)"
                 ))
         }
-        historyFolder = section.value(\.history, &problems)
+        historyFolder = section.value(\.network.history, &problems)
         network = ControlNetwork(section, named: "control.http", &problems)
     }
 }

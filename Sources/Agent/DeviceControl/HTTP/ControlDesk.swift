@@ -4,40 +4,36 @@ internal import ControlWire
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
-internal import Realtime
 
 /// Carries out what requests over HTTP are about, at all addresses of a server. On the server's event loop.
 final class ControlDesk: ControlPoint {
     private let handler: ControlRequestHandler
     private let hub: ControlEventHub
-    private let store: EventStore
-    private let streams: EventStreams
-    private let webhooks: WebhookOffice?
+    private let front: ControlFront
+    /// The webhooks; nil without a folder in which events wait for them.
+    let webhooks: WebhookOffice?
     private let loop: any EventLoop
     private let recordings: RecordingStreams
-    private var keys = IdempotencyTable()
 
     init(
-        _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ store: EventStore, _ streams: EventStreams,
-        _ webhooks: WebhookOffice?, on loop: any EventLoop
+        _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ front: ControlFront, _ webhooks: WebhookOffice?
     ) {
         self.handler = handler
         self.hub = hub
-        self.store = store
-        self.streams = streams
+        self.front = front
         self.webhooks = webhooks
-        self.loop = loop
+        loop = front.loop
         recordings = RecordingStreams(on: loop)
     }
 
     /// Disconnects the clients of events, and those that receive recordings.
     func close() {
-        streams.close()
+        front.close()
         recordings.close()
     }
 
     /// Clients of events that were disconnected because they did not read.
-    var droppedClients: Int { streams.dropped }
+    var droppedClients: Int { front.dropped }
 
     /// Clients that receive recordings now.
     var recordingClients: Int { recordings.count }
@@ -60,63 +56,45 @@ final class ControlDesk: ControlPoint {
         case .events(let subscription): stream(subscription, reply)
         case .recording(let query): send(query, reply)
         case .request(let work):
-            guard let key = operation.idempotencyKey else { return carryOut(work, of: operation, key: nil, reply) }
-            switch keys.begin(key, fingerprint: request.fingerprint, at: MonotonicClock.now) {
-            case .proceed: carryOut(work, of: operation, key: key, reply)
-            case .replay(let answer): reply(HTTPAnswer(answer))
-            case .refuse(let problem): reply(HTTPAnswer(problem.answer))
-            }
+            front.once(operation.idempotencyKey, request, reply) { carryOut(work, of: operation, $0) }
         }
     }
 
     private func carryOut(
-        _ request: ControlRequest, of operation: ControlOperation, key: String?, _ reply: @escaping (HTTPAnswer) -> Void
+        _ request: ControlRequest, of operation: ControlOperation, _ finish: @escaping (ControlHTTPAnswer) -> Void
     ) {
         // Before the status is taken, so that no event is missed between the two.
         let state = state
-        let own = NIOLoopBound((self, reply), eventLoop: loop)
-        Task { [handler, hub, loop] in
+        let own = NIOLoopBound(finish, eventLoop: loop)
+        Task { [handler, hub, door = front.door] in
             let answer = operation.answer(await handler.reply(to: request, hub), events: state)
-            loop.execute {
-                let (desk, reply) = own.value
-                if let key { desk.keys.finish(key, with: answer) }
-                reply(HTTPAnswer(answer))
-            }
+            door.execute { own.value(answer) }
         }
     }
 
     private func stream(_ subscription: EventSubscription, _ reply: @escaping (HTTPAnswer) -> Void) {
         let own = NIOLoopBound((self, reply), eventLoop: loop)
-        Task { [handler, loop] in
+        Task { [handler, door = front.door] in
             let fault = await handler.fault(ofAccount: subscription.account)
-            loop.execute { own.value.0.begin(subscription, fault, own.value.1) }
+            door.execute { own.value.0.begin(subscription, fault, own.value.1) }
         }
     }
 
     private func begin(_ subscription: EventSubscription, _ fault: ControlFault?, _ reply: (HTTPAnswer) -> Void) {
         if let fault { return reply(HTTPAnswer(ControlProblem(fault).answer)) }
-        guard streams.count < EventStreams.limit else {
-            let fault = ControlFault(.tooMany, "\(EventStreams.limit) clients receive events, the limit")
-            return reply(HTTPAnswer(ControlProblem(fault).answer))
-        }
-        // Its greeting has the cursor from which it reads, so that no event is missed between the two.
-        let reader = store.read { EventReader(subscription, of: $0) }
-        var answer = HTTPAnswer(status: .ok, contentType: "text/event-stream", body: reader.greeting)
-        let own = NIOLoopBound(streams, eventLoop: loop)
-        answer.stream = { stream in own.value.add(stream, reader) }
-        reply(answer)
+        front.stream(subscription, reply)
     }
 
     private func send(_ query: ControlRecordingQuery, _ reply: @escaping (HTTPAnswer) -> Void) {
         let own = NIOLoopBound((self, reply), eventLoop: loop)
-        Task { [handler, loop] in
+        Task { [handler, door = front.door] in
             let found: Result<RecordingFile, ControlFault>
             do throws(ControlFault) {
                 found = .success(try await handler.recording(query))
             } catch {
                 found = .failure(error)
             }
-            loop.execute { own.value.1(own.value.0.answer(query, with: found)) }
+            door.execute { own.value.1(own.value.0.answer(query, with: found)) }
         }
     }
 
@@ -142,7 +120,7 @@ final class ControlDesk: ControlPoint {
     private var state: ControlEventsState {
         let figures = webhooks?.figures ?? []
         return ControlEventsState(
-            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped,
+            cursor: front.cursor, clients: front.clients, dropped: front.dropped,
             webhooks: figures.isEmpty ? nil : figures)
     }
 }

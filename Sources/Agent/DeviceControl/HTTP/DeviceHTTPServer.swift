@@ -2,27 +2,16 @@ internal import CallAgent
 internal import ControlPlane
 internal import ControlWire
 internal import Logging
-internal import NIOCore
-internal import NIOPosix
 internal import Realtime
 
 /// Lets programs control the accounts of a process over HTTP, at a Unix socket and perhaps on TCP. It has a thread of its own.
 final class DeviceHTTPServer: Sendable {
-    private let server: ControlHTTPServer
-    private let store: EventStore
+    private let host: ControlHost<ControlDesk>
     private let webhooks: WebhookOffice?
-    private let group: MultiThreadedEventLoopGroup
-    private let desk: NIOLoopBound<ControlDesk>
 
-    private init(
-        _ server: ControlHTTPServer, _ store: EventStore, _ webhooks: WebhookOffice?,
-        _ group: MultiThreadedEventLoopGroup, _ desk: NIOLoopBound<ControlDesk>
-    ) {
-        self.server = server
-        self.store = store
+    private init(_ host: ControlHost<ControlDesk>, _ webhooks: WebhookOffice?) {
+        self.host = host
         self.webhooks = webhooks
-        self.group = group
-        self.desk = desk
     }
 
     /// Accepts clients from now on.
@@ -32,34 +21,22 @@ final class DeviceHTTPServer: Sendable {
         _ socket: ControlSocket, _ configuration: ControlHTTPConfiguration, webhooks: [ControlWebhook],
         _ handler: ControlRequestHandler, _ hub: ControlEventHub, logger: Logger
     ) async throws -> DeviceHTTPServer {
-        let tls = try ControlHTTPServer.tls(of: configuration.network)
-        let store = await EventStore.open(folder: configuration.historyFolder, logger: logger)
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let loop = group.next()
-        let office = configuration.historyFolder.map { WebhookOffice(store, folder: $0, on: loop, logger: logger) }
-        let (desk, point) = try await loop.submit {
-            let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
-            let desk = ControlDesk(handler, hub, store, streams, office, on: loop)
-            streams.start()
-            return (
-                NIOLoopBound(desk, eventLoop: loop), NIOLoopBound<any ControlPoint>(desk, eventLoop: loop)
-            )
-        }.get()
-        let server: ControlHTTPServer
-        do {
-            server = try await ControlHTTPServer.start(
-                socket, configuration.network, tls: tls, point, on: loop, logger: logger)
-        } catch {
-            try? await group.shutdownGracefully()
-            throw error
+        let folder = configuration.historyFolder
+        let host = try await ControlHost.start(
+            socket, configuration.network, historyFolder: folder, logger: logger, levels: { await handler.levels() }
+        ) { front, store in
+            let office = folder.map { WebhookOffice(store, folder: $0, on: front.loop, logger: logger) }
+            return ControlDesk(handler, hub, front, office)
         }
+        let office = await host.look { $0.webhooks } ?? nil
+        let store = host.store
         hub.add { event, account in
             let time = MonotonicClock.wallNanoseconds / 1_000_000
             store.add(ControlCoding.line(event, of: account, atMilliseconds: time))
             office?.wake()
         }
         await office?.adopt(webhooks)
-        return DeviceHTTPServer(server, store, office, group, desk)
+        return DeviceHTTPServer(host, office)
     }
 
     /// Has other webhooks from now on. Those that remain continue where they are.
@@ -75,20 +52,15 @@ final class DeviceHTTPServer: Sendable {
     var webhookFigures: [WebhookFigures] { webhooks?.figures ?? [] }
 
     /// Writes to the folder of the history that failed since the start.
-    var failedWrites: Int { store.failedWrites }
+    var failedWrites: Int { host.store.failedWrites }
 
     /// Clients of events that were disconnected because they did not read; nil when the server has ended.
-    func droppedEventClients() async -> Int? {
-        let desk = desk
-        return try? await group.next().submit { desk.value.droppedClients }.get()
-    }
+    func droppedEventClients() async -> Int? { await host.look { $0.droppedClients } }
 
     /// Disconnects all clients, accepts no more, and completes the history on disk.
     func close() async {
-        await server.stopAccepting()
+        await host.stopAccepting()
         await webhooks?.stop()
-        await server.disconnectAll()
-        await store.close()
-        try? await group.shutdownGracefully()
+        await host.close()
     }
 }

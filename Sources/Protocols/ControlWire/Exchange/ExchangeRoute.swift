@@ -2,7 +2,7 @@ internal import Core
 internal import JSON
 
 /// One route of an exchange's interface. The table ``all`` both serves requests and is described in OpenAPI.
-struct ExchangeRoute: Sendable {
+struct ExchangeRoute: InterfaceRoute {
     /// What the route is about.
     enum Work: Sendable, CaseIterable {
         case status, users, invites, calls, rooms, groups
@@ -23,11 +23,20 @@ struct ExchangeRoute: Sendable {
     var query: [ControlRoute.Member] = []
     var body: [ControlRoute.Member] = []
 
-    /// The parts of the path between slashes.
-    var parts: [Substring] { path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) }
-    /// The part of the path that is a name; nil if none is.
-    var namedPart: Substring? { parts.first { $0 == Self.userPart || $0 == Self.invitePart } }
+    var parameters: [ControlRoute.Member] { query }
+    var isStream: Bool { work == .events }
 
+    static func variable(_ part: Substring) -> PathVariable? {
+        switch part {
+        case userPart: PathVariable(words: "The user's id", schema: name, admits: { !$0.isEmpty })
+        case invitePart: PathVariable(words: "The invite's id", schema: name, admits: { !$0.isEmpty })
+        default: nil
+        }
+    }
+
+    private static let name: JSONValue = [
+        "type": "string", "minLength": 1, "maxLength": .integer(Int64(ControlLimits.nameBytes)),
+    ]
     static let userPart = "{user}"
     static let invitePart = "{invite}"
 }
@@ -183,32 +192,14 @@ public struct ExchangeOperation: Sendable {
 
     /// The route of a request, and the name in its path.
     private static func route(_ method: String, _ path: Substring) throws(ControlProblem) -> (ExchangeRoute, String) {
-        let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        let found = path.hasPrefix("/") ? ExchangeRoute.all.filter { isPath(parts, of: $0) } : []
-        guard let first = found.first else {
-            throw ControlProblem(.notFound, "there is no such path; GET /v1/openapi.json lists them")
-        }
-        let isStream = first.work == .events
-        let usual = method == "HEAD" && !isStream ? "GET" : method
-        guard let route = found.first(where: { $0.method.rawValue == usual }) else {
-            let methods = first.method == .get && !isStream ? ["GET", "HEAD"] : [first.method.rawValue]
-            throw ControlProblem(
-                ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
-                allowed: methods)
-        }
-        let name = zip(route.parts, parts).first { $0.0 == route.namedPart }?.1 ?? ""
+        let (route, names) = try ExchangeRoute.find(method, path, among: ExchangeRoute.all)
+        let name = names.first?.value ?? ""
         guard let text = PercentEscape.unescaped(name.utf8), text.utf8.count <= ControlLimits.nameBytes else {
             throw ControlProblem(
                 .wrongValue,
                 "the name in the path must be percent-encoded UTF-8 of \(ControlLimits.nameBytes) bytes at most")
         }
         return (route, text)
-    }
-
-    private static func isPath(_ parts: [Substring], of route: ExchangeRoute) -> Bool {
-        let own = route.parts
-        return own.count == parts.count
-            && zip(own, parts).allSatisfy { $0 == $1 || ($0 == route.namedPart && !$1.isEmpty) }
     }
 }
 
@@ -228,4 +219,7 @@ extension ControlHTTPAnswer {
     public static func json(_ value: some Encodable) -> ControlHTTPAnswer {
         ControlHTTPAnswer(status: 200, body: ControlCoding.line(value))
     }
+
+    /// The answer to a request that was carried out, and about which there is nothing to say.
+    public static let nothing = ControlHTTPAnswer(status: 204, body: [])
 }

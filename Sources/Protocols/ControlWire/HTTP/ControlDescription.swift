@@ -10,61 +10,17 @@ public enum ControlDescription {
 
     static var answer: ControlHTTPAnswer { ControlHTTPAnswer(status: 200, body: openAPI) }
 
-    static let document: JSONValue = [
-        "openapi": "3.1.0",
-        "info": [
-            "title": "Handset: control of a running device", "version": .string(version),
-            "description": .string(
-                "Later versions may add resources, members and events; clients ignore those that they do not know. "
-                    + "Errors are problem details (RFC 9457); programs match on `code`."),
-        ],
-        "paths": paths,
-        "components": [
-            "schemas": .object(schemas), "securitySchemes": ["bearer": ["type": "http", "scheme": "bearer"]],
-        ],
-        // The Unix socket needs no token.
-        "security": [["bearer": []], [:]],
-    ]
-
-    private static let paths: JSONValue = {
-        var paths: [String: [String: JSONValue]] = [:]
-        for route in ControlRoute.all {
-            paths[route.path, default: [:]][route.method.rawValue.lowercased()] = operation(route)
-        }
-        return .object(paths.mapValues { .object($0) })
-    }()
+    static let document = InterfaceDescription.document(
+        title: "Handset: control of a running device", version: version, ControlRoute.all, schemas: schemas,
+        operation: operation)
 
     private static func operation(_ route: ControlRoute) -> JSONValue {
-        var operation: [String: JSONValue] = [
-            "operationId": .string(route.name), "summary": .string(route.words), "responses": responses(of: route),
-        ]
-        let parameters = parameters(of: route)
-        if !parameters.isEmpty { operation["parameters"] = .array(parameters) }
-        if route.method == .post { operation["requestBody"] = body(route.body, rule: route.bodyRule) }
-        return .object(operation)
-    }
-
-    private static func parameters(of route: ControlRoute) -> [JSONValue] {
-        var parameters: [JSONValue] = []
-        if route.namesCall {
-            parameters.append([
-                "name": "call", "in": "path", "required": true, "schema": ["type": "integer", "minimum": 1],
-                "description": "The call's number",
-            ])
-        }
-        if route.parts.contains(Substring(ControlRoute.recordPart)) {
-            parameters.append([
-                "name": "record", "in": "path", "required": true,
-                "schema": [
-                    "type": "string", "pattern": .string("^[0-9A-Za-z_-]{1,\(ControlLimits.recordBytes)}$"),
-                ],
-                "description": "The record's name",
-            ])
-        }
-        for member in route.parameters { parameters.append(parameter(member)) }
-        if case .events = route.work { parameters.append(lastEventID) }
+        var responses = [success(of: route.answer)]
+        var more: [JSONValue] = []
         if case .recording = route.work {
-            parameters += [
+            responses.append(
+                ("206", file("The selected part", ["Content-Range": "Which part it is, and of how many bytes"])))
+            more = [
                 [
                     "name": "Range", "in": "header", "schema": ["type": "string"],
                     "description": "One range of bytes; what is none selects the whole file",
@@ -75,200 +31,64 @@ public enum ControlDescription {
                 ],
             ]
         }
-        if route.method == .post { parameters.append(idempotencyKey) }
-        return parameters
-    }
-
-    /// The key of requests that may be sent again.
-    static let idempotencyKey: JSONValue = [
-        "name": "Idempotency-Key", "in": "header",
-        "schema": ["type": "string", "pattern": .string("^[ -~]{1,\(IdempotencyTable.keyBytes)}$")],
-        "description": "The same for a request that is sent again, which is then carried out once",
-    ]
-
-    /// The cursor of a stream of events that begins again.
-    static let lastEventID: JSONValue = [
-        "name": "Last-Event-ID", "in": "header",
-        "schema": ["type": "string", "pattern": .string(cursorPattern)],
-        "description": "The id of the last event that was received",
-    ]
-
-    /// A parameter of the query.
-    static func parameter(_ member: ControlRoute.Member) -> JSONValue {
-        [
-            "name": .string(member.name), "in": "query", "schema": schema(of: member, mayBeNull: false),
-            "description": .string(member.words),
-        ]
-    }
-
-    /// The body of a request with members.
-    static func body(_ members: [ControlRoute.Member], rule: [String: JSONValue] = [:]) -> JSONValue {
-        var schema = rule
-        schema["type"] = "object"
-        schema["additionalProperties"] = false
-        schema["properties"] = .object(
-            Dictionary(
-                members.map { member in
-                    var property = self.schema(of: member, mayBeNull: !member.isRequired)
-                    if case .object(var members) = property {
-                        members["description"] = .string(member.words)
-                        property = .object(members)
-                    }
-                    return (member.name, property)
-                }, uniquingKeysWith: { first, _ in first }))
-        let required = members.filter(\.isRequired).map { JSONValue.string($0.name) }
-        if !required.isEmpty { schema["required"] = .array(required) }
-        let isNeeded = !required.isEmpty || !rule.isEmpty
-        return ["required": .bool(isNeeded), "content": ["application/json": ["schema": .object(schema)]]]
-    }
-
-    private static let cursorPattern = "^(oldest|[0-9a-f]{16}-[0-9]{1,18})$"
-
-    private static func schema(of member: ControlRoute.Member, mayBeNull: Bool) -> JSONValue {
-        func typed(_ type: String, _ rules: [String: JSONValue] = [:]) -> JSONValue {
-            var members = rules
-            members["type"] = mayBeNull ? [.string(type), "null"] : .string(type)
-            return .object(members)
-        }
-        switch member.kind {
-        case .text(let bytes): return typed("string", ["minLength": 1, "maxLength": .integer(Int64(bytes))])
-        case .path:
-            return typed("string", ["pattern": "^/", "maxLength": .integer(Int64(ControlLimits.pathBytes))])
-        case .keys: return typed("string", ["pattern": .string("^[0-9*#A-Da-d!]{1,\(ControlLimits.keys)}$")])
-        case .callNumber: return typed("integer", ["minimum": 1, "maximum": .integer(.max)])
-        case .decibels:
-            let range = ControlLimits.volumeDB
-            return typed("number", ["minimum": .number(range.lowerBound), "maximum": .number(range.upperBound)])
-        case .integer(let range):
-            return typed("integer", ["minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)])
-        case .flag: return typed("boolean")
-        case .acceptKey: return typed("string", ["pattern": "^[0-9*#A-D]$"])
-        case .music:
-            return typed("string", ["pattern": "^(bot$|/)", "maxLength": .integer(Int64(ControlLimits.pathBytes))])
-        case .choice(let words):
-            return typed("string", ["enum": .array(words.map { .string($0) } + (mayBeNull ? [.null] : []))])
-        case .cursor: return typed("string", ["pattern": .string(cursorPattern)])
-        }
+        return InterfaceDescription.operation(
+            route, Dictionary(responses) { first, _ in first }, problems: problems(of: route), more: more)
     }
 }
 
 // MARK: - Answers
 
 extension ControlDescription {
-    private static func responses(of route: ControlRoute) -> JSONValue {
-        var responses: [String: JSONValue] = [:]
-        let (status, content) = success(of: route.answer)
-        responses[status] = .object(content)
-        if case .file = route.answer {
-            responses["206"] = .object(
-                file("The selected part", ["Content-Range": "Which part it is, and of how many bytes"]))
-        }
-        return .object(responses.merging(answers(with: problems(of: route))) { first, _ in first })
-    }
-
-    /// The answers with problems, by status.
-    static func answers(with problems: [ControlProblem.Kind]) -> [String: JSONValue] {
-        var responses: [String: JSONValue] = [:]
-        for (status, kinds) in Dictionary(grouping: problems, by: \.status) {
-            let list = kinds.map { "`\($0.code.rawValue)`: \($0.title)" }.joined(separator: "; ")
-            let schema: JSONValue = [
-                "allOf": [
-                    ["$ref": "#/components/schemas/Problem"],
-                    ["properties": ["code": ["enum": .array(kinds.map { .string($0.code.rawValue) })]]],
-                ]
-            ]
-            responses["\(status)"] = [
-                "description": .string(list), "content": .object([ControlProblem.contentType: ["schema": schema]]),
-            ]
-        }
-        return responses
-    }
-
     /// The problems that a route may answer with.
     static func problems(of route: ControlRoute) -> [ControlProblem.Kind] {
-        var codes: [ControlFault.Code] = [
-            .wrongValue, .tokenInURL, .unauthorized, .foreignHost, .foreignOrigin, .tooMany, .methodNotAllowed,
-            .notFound,
-            .tooLong,
-        ]
+        var codes = InterfaceDescription.sharedCodes
         switch route.work {
         case .request, .recording: codes += [.noSuchAccount, .failed]
         case .events, .description: break
         }
-        if route.method == .post {
-            codes += [.malformed, .unsupportedMediaType, .idempotencyBusy, .idempotencyMismatch]
-        }
+        if route.method == .post { codes += InterfaceDescription.bodyCodes }
         codes += route.faults
         return ControlProblem.kinds.filter { codes.contains($0.code) }
     }
 
-    private static func success(of answer: ControlRoute.Answer) -> (status: String, response: [String: JSONValue]) {
-        func json(_ schema: JSONValue, _ words: String) -> [String: JSONValue] {
-            ["description": .string(words), "content": ["application/json": ["schema": schema]]]
+    private static func success(of answer: ControlRoute.Answer) -> (status: String, response: JSONValue) {
+        typealias Shared = InterfaceDescription
+        func json(_ schema: String, _ words: String) -> (String, JSONValue) {
+            ("200", Shared.json(Shared.reference(schema), words))
         }
-        func named(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
-        func list(_ name: String, of schema: String) -> [String: JSONValue] {
-            [name: ["type": "array", "items": named(schema)]]
+        func list(_ name: String, of entry: String, _ words: String) -> (String, JSONValue) {
+            let list: JSONValue = ["type": "array", "items": Shared.reference(entry)]
+            return ("200", Shared.json(Shared.object([name: list], required: [name]), words))
         }
         switch answer {
-        case .status: return ("200", json(named("Status"), "The state"))
-        case .accounts:
-            return (
-                "200",
-                json(
-                    [
-                        "type": "object", "properties": .object(list("accounts", of: "Account")),
-                        "required": ["accounts"],
-                    ], "The accounts")
-            )
-        case .calls:
-            var properties = list("calls", of: "Call")
-            properties["next"] = ["type": "integer"]
-            return (
-                "200",
-                json(["type": "object", "properties": .object(properties), "required": ["calls"]], "A page of calls")
-            )
-        case .call: return ("200", json(named("Call"), "The call"))
-        case .history:
-            var properties = list("history", of: "Record")
-            properties["next"] = ["type": "string"]
-            return (
-                "200",
-                json(
-                    ["type": "object", "properties": .object(properties), "required": ["history"]], "A page of records")
-            )
-        case .record: return ("200", json(named("Record"), "The record"))
+        case .status: return json("Status", "The state")
+        case .accounts: return list("accounts", of: "Account", "The accounts")
+        case .calls: return ("200", Shared.page("calls", of: "Call", next: Shared.integer, "A page of calls"))
+        case .call: return json("Call", "The call")
+        case .history: return ("200", Shared.page("history", of: "Record", next: Shared.text, "A page of records"))
+        case .record: return json("Record", "The record")
         case .file: return ("200", file("The whole file"))
         case .placed:
-            var response = json(named("Action"), "The call is being placed")
-            response["headers"] = ["Location": ["schema": ["type": "string"], "description": "The call"]]
-            return ("201", response)
-        case .done: return ("200", json(named("Action"), "It is done"))
-        case .recording: return ("200", json(named("Action"), "The recording has begun or ended"))
-        case .sound: return ("200", json(named("Sound"), "Mute and volume"))
-        case .conferences:
             return (
-                "200",
-                json(
-                    [
-                        "type": "object", "properties": .object(list("conferences", of: "Conference")),
-                        "required": ["conferences"],
-                    ], "The rooms")
+                "201",
+                [
+                    "description": "The call is being placed",
+                    "content": ["application/json": ["schema": Shared.reference("Action")]],
+                    "headers": ["Location": ["schema": ["type": "string"], "description": "The call"]],
+                ]
             )
+        case .done: return json("Action", "It is done")
+        case .recording: return json("Action", "The recording has begun or ended")
+        case .sound: return json("Sound", "Mute and volume")
+        case .conferences: return list("conferences", of: "Conference", "The rooms")
         case .nothing: return ("204", ["description": "It is done"])
-        case .events:
-            let words =
-                "Events, each with `id` (its cursor), `event` and `data`, which is JSON. `gap` reports that events are missing"
-            return (
-                "200",
-                ["description": .string(words), "content": ["text/event-stream": ["schema": ["type": "string"]]]]
-            )
-        case .description: return ("200", json(["type": "object"], "The description"))
+        case .events: return ("200", Shared.events)
+        case .description: return ("200", Shared.json(["type": "object"], "The description"))
         }
     }
 
     /// The answer with a recording, or with a part of one.
-    private static func file(_ words: String, _ more: [String: String] = [:]) -> [String: JSONValue] {
+    private static func file(_ words: String, _ more: [String: String] = [:]) -> JSONValue {
         let fields = ["Accept-Ranges": "`bytes`", "ETag": "The same as long as the file is the same"]
         let headers = fields.merging(more) { own, _ in own }.mapValues { words -> JSONValue in
             ["schema": ["type": "string"], "description": .string(words)]
@@ -279,9 +99,18 @@ extension ControlDescription {
         ]
     }
 
+    private static var text: JSONValue { InterfaceDescription.text }
+    private static var integer: JSONValue { InterfaceDescription.integer }
+    private static var number: JSONValue { InterfaceDescription.number }
+    private static var flag: JSONValue { InterfaceDescription.flag }
+    private static func reference(_ name: String) -> JSONValue { InterfaceDescription.reference(name) }
+    private static func object(_ properties: [String: JSONValue], required: [String]) -> JSONValue {
+        InterfaceDescription.object(properties, required: required)
+    }
+
     /// The schemas of answers.
     static let schemas: [String: JSONValue] = [
-        "Problem": problem(ControlProblem.kinds),
+        "Problem": InterfaceDescription.problem(ControlProblem.kinds),
         "Action": object(
             ["call": integer, "account": text, "file": text, "to_call": integer, "slot": integer], required: ["call"]),
         "Status": object(
@@ -381,25 +210,4 @@ extension ControlDescription {
             ],
             required: ["microphone_dbfs", "microphone_peak_dbfs", "loudspeaker_dbfs", "loudspeaker_peak_dbfs"]),
     ]
-
-    /// The schema of problems of these kinds.
-    static func problem(_ kinds: [ControlProblem.Kind]) -> JSONValue {
-        let codes = kinds.map { JSONValue.string($0.code.rawValue) }
-        return object(
-            ["type": text, "title": text, "status": integer, "detail": text, "code": ["enum": .array(codes)]],
-            required: ["type", "title", "status", "detail", "code"])
-    }
-
-    static var text: JSONValue { ["type": "string"] }
-    static var integer: JSONValue { ["type": "integer"] }
-    static var number: JSONValue { ["type": "number"] }
-    static var flag: JSONValue { ["type": "boolean"] }
-    static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
-
-    static func object(_ properties: [String: JSONValue], required: [String]) -> JSONValue {
-        [
-            "type": "object", "properties": .object(properties),
-            "required": .array(required.map { .string($0) }),
-        ]
-    }
 }

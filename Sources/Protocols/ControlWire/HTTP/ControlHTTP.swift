@@ -94,7 +94,9 @@ public struct ControlOperation: Sendable {
     /// - Throws: ``ControlProblem`` with what is wrong with it.
     public init(_ request: ControlHTTPRequest) throws(ControlProblem) {
         let target = try ControlTarget(request.target)
-        let (route, call, record) = try Self.route(request.method, target)
+        let (route, names) = try ControlRoute.find(request.method, target.path, among: ControlRoute.all)
+        let call = names[Substring(ControlRoute.callPart)].flatMap(Self.number)
+        let record = names[Substring(ControlRoute.recordPart)].map(String.init)
         self.route = route
         let query = try target.members(route.parameters, of: route.path)
         idempotencyKey = try request.key(isFor: route.method)
@@ -261,41 +263,8 @@ extension ControlStatus {
 // MARK: - Reading requests
 
 extension ControlOperation {
-    /// The route of a request, and the call or record that its path names.
-    private static func route(
-        _ method: String, _ target: ControlTarget
-    ) throws(ControlProblem) -> (ControlRoute, call: Int64?, record: String?) {
-        let parts = target.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        let found = target.path.hasPrefix("/") ? ControlRoute.all.filter { isPath(parts, of: $0) } : []
-        guard let first = found.first else {
-            throw ControlProblem(.notFound, "there is no such path; GET /v1/openapi.json lists them")
-        }
-        let usual = method == "HEAD" && first.answer != .events ? "GET" : method
-        guard let route = found.first(where: { $0.method.rawValue == usual }) else {
-            let methods = found.flatMap { route in
-                route.method == .get && route.answer != .events ? ["GET", "HEAD"] : [route.method.rawValue]
-            }
-            throw ControlProblem(
-                ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
-                allowed: methods)
-        }
-        let named = zip(route.parts, parts)
-        return (
-            route, named.first { $0.0 == ControlRoute.callPart }.flatMap { number($0.1) },
-            named.first { $0.0 == ControlRoute.recordPart }.map { String($0.1) }
-        )
-    }
-
-    private static func isPath(_ parts: [Substring], of route: ControlRoute) -> Bool {
-        let own = route.parts
-        return own.count == parts.count
-            && zip(own, parts).allSatisfy {
-                $0 == $1 || ($0 == ControlRoute.callPart && number($1) != nil)
-                    || ($0 == ControlRoute.recordPart && ControlHistoryQuery.isRecord($1))
-            }
-    }
-
-    private static func number(_ part: Substring) -> Int64? {
+    /// The number of a call in a path; nil if it is none.
+    static func number(_ part: Substring) -> Int64? {
         Digits.number(part, upTo: Int64.max).flatMap { $0 > 0 ? $0 : nil }
     }
 

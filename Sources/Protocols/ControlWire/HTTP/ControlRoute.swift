@@ -3,7 +3,7 @@ internal import JSON
 /// One route of the HTTP interface: a method, a path, and the ``ControlRequest`` that they are.
 ///
 /// The table ``all`` both serves requests and is described in OpenAPI, so that the two cannot differ.
-struct ControlRoute: Sendable {
+struct ControlRoute: InterfaceRoute {
     /// The methods of HTTP that routes have.
     enum Method: String, Sendable {
         case get = "GET"
@@ -69,14 +69,26 @@ struct ControlRoute: Sendable {
     /// What a body's members must be together, as a JSON schema.
     var bodyRule: [String: JSONValue] = [:]
 
-    /// Whether the path contains a call's number.
-    var namesCall: Bool { path.contains(Self.callPart) }
-    /// The parts of the path between slashes.
-    var parts: [Substring] { path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) }
-
     static let callPart = "{call}"
     /// In the place of a record's name.
     static let recordPart = "{record}"
+
+    var isStream: Bool { answer == .events }
+
+    static func variable(_ part: Substring) -> PathVariable? {
+        switch part {
+        case callPart:
+            PathVariable(words: "The call's number", schema: ["type": "integer", "minimum": 1]) {
+                ControlOperation.number($0) != nil
+            }
+        case recordPart:
+            PathVariable(
+                words: "The record's name",
+                schema: ["type": "string", "pattern": .string("^[0-9A-Za-z_-]{1,\(ControlLimits.recordBytes)}$")]
+            ) { ControlHistoryQuery.isRecord($0) }
+        default: nil
+        }
+    }
 
     /// The parameters of the query with those that every request to the device has.
     var parameters: [Member] {

@@ -31,108 +31,58 @@ final class ExchangeControl: ControlPoint {
     private let hub: NIOLoopBound<ExchangeHub>
     private let exchangeLoop: any EventLoop
     private let facts: Facts
-    private let store: EventStore
-    private let streams: EventStreams
-    private let feed: ExchangeFeed
-    private let loop: any EventLoop
-    private let door: LoopDoor
+    private let front: ControlFront
+    let feed: ExchangeFeed
     private let patience: TimeAmount
-    private var keys = IdempotencyTable()
     private var waiting = 0
 
     init(
-        _ hub: NIOLoopBound<ExchangeHub>, on exchangeLoop: any EventLoop, _ facts: Facts, _ store: EventStore,
-        _ streams: EventStreams, _ feed: ExchangeFeed, loop: any EventLoop, door: LoopDoor,
-        patience: TimeAmount = ExchangeControl.patience
+        _ hub: NIOLoopBound<ExchangeHub>, on exchangeLoop: any EventLoop, _ facts: Facts, _ front: ControlFront,
+        _ feed: ExchangeFeed, patience: TimeAmount = ExchangeControl.patience
     ) {
         (self.hub, self.exchangeLoop, self.facts) = (hub, exchangeLoop, facts)
-        (self.store, self.streams, self.feed) = (store, streams, feed)
-        (self.loop, self.door, self.patience) = (loop, door, patience)
+        (self.front, self.feed, self.patience) = (front, feed, patience)
     }
 
-    func close() { streams.close() }
+    func close() { front.close() }
 
     func carryOut(_ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
         do throws(ControlProblem) {
             let operation = try ExchangeOperation(ControlHTTPRequest(request))
             switch operation.work {
             case .description: reply(HTTPAnswer(ExchangeDescription.answer))
-            case .events(let subscription): stream(subscription, reply)
-            case .request(let work): carryOut(work, operation.idempotencyKey, request, reply)
+            case .events(let subscription): front.stream(subscription, reply)
+            case .request(let work):
+                let late = Self.lateness(of: work)
+                front.once(operation.idempotencyKey, request, within: (patience, late), reply) { ask(work, $0) }
             }
         } catch {
             reply(HTTPAnswer(error.answer))
         }
     }
 
-    private func carryOut(
-        _ work: ExchangeRequest, _ key: String?, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void
-    ) {
-        guard let key else { return ask(work, key: nil, reply) }
-        switch keys.begin(key, fingerprint: request.fingerprint, at: MonotonicClock.now) {
-        case .proceed: ask(work, key: key, reply)
-        case .replay(let answer): reply(HTTPAnswer(answer))
-        case .refuse(let problem): reply(HTTPAnswer(problem.answer))
-        }
-    }
-
-    private func stream(_ subscription: EventSubscription, _ reply: (HTTPAnswer) -> Void) {
-        guard streams.count < EventStreams.limit else {
-            return reply(HTTPAnswer(ControlFault(.tooMany, "\(EventStreams.limit) clients receive events, the limit")))
-        }
-        // Its greeting has the cursor from which it reads, so that no event is missed between the two.
-        let reader = store.read { EventReader(subscription, of: $0) }
-        var answer = HTTPAnswer(status: .ok, contentType: "text/event-stream", body: reader.greeting)
-        let own = NIOLoopBound(streams, eventLoop: loop)
-        answer.stream = { stream in own.value.add(stream, reader) }
-        reply(answer)
-    }
-
     // MARK: - Asking the exchange
 
-    /// One request that waits for the exchange.
-    private final class Waiting {
-        /// Nil once the client has an answer.
-        var reply: ((HTTPAnswer) -> Void)?
-        var timeout: Scheduled<Void>?
-        /// The key under which the exchange's answer is kept, also if the client has another one by then.
-        let key: String?
-        /// Whether it counts among ``ExchangeControl/mostWaiting``.
-        let isCounted: Bool
-
-        init(_ isCounted: Bool, _ key: String?, _ reply: @escaping (HTTPAnswer) -> Void) {
-            (self.isCounted, self.key, self.reply) = (isCounted, key, reply)
-        }
-    }
-
-    private func ask(_ work: ExchangeRequest, key: String?, _ reply: @escaping (HTTPAnswer) -> Void) {
+    private func ask(_ work: ExchangeRequest, _ finish: @escaping (ControlHTTPAnswer) -> Void) {
         // The state waits for no disk, and says what hinders the others.
         let waits = if case .status = work { false } else { true }
         guard !waits || waiting < Self.mostWaiting else {
             let fault = ControlFault(.tooMany, "\(Self.mostWaiting) requests wait for the exchange, the limit")
-            if let key { keys.finish(key, with: ControlProblem(fault).answer) }
-            return reply(HTTPAnswer(fault))
+            return finish(ControlProblem(fault).answer)
         }
         if waits { waiting += 1 }
-        let one = Waiting(waits, key, reply)
-        one.timeout = loop.assumeIsolated().scheduleTask(in: patience) {
-            one.reply?(HTTPAnswer(Self.lateness(of: work)))
-            one.reply = nil
-        }
-        let own = NIOLoopBound((self, one), eventLoop: loop)
+        let own = NIOLoopBound((self, finish), eventLoop: front.loop)
         // Before the state is taken, so that no event is missed between the two.
-        let desk = ExchangeDesk(hub, facts, events, feed)
-        exchangeLoop.execute { [door] in
-            desk.carryOut(work) { outcome in door.execute { own.value.0.finish(own.value.1, outcome()) } }
+        let desk = ExchangeDesk(hub, facts, events)
+        exchangeLoop.execute { [door = front.door] in
+            desk.carryOut(work) { outcome in
+                door.execute {
+                    let (control, finish) = own.value
+                    if waits { control.waiting -= 1 }
+                    finish(outcome())
+                }
+            }
         }
-    }
-
-    private func finish(_ one: Waiting, _ answer: ControlHTTPAnswer) {
-        if one.isCounted { waiting -= 1 }
-        one.timeout?.cancel()
-        if let key = one.key { keys.finish(key, with: answer) }
-        one.reply?(HTTPAnswer(answer))
-        one.reply = nil
     }
 
     private static func lateness(of work: ExchangeRequest) -> ControlFault {
@@ -149,6 +99,6 @@ final class ExchangeControl: ControlPoint {
 
     private var events: ExchangeWire.Events {
         ExchangeWire.Events(
-            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped, lost: feed.lost)
+            cursor: front.cursor, clients: front.clients, dropped: front.dropped, lost: feed.lost)
     }
 }

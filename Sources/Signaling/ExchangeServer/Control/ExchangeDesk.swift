@@ -12,10 +12,7 @@ struct ExchangeDesk: Sendable {
     private let facts: ExchangeControl.Facts
     private let events: ExchangeWire.Events
 
-    init(
-        _ hub: NIOLoopBound<ExchangeHub>, _ facts: ExchangeControl.Facts, _ events: ExchangeWire.Events,
-        _ feed: ExchangeFeed
-    ) {
+    init(_ hub: NIOLoopBound<ExchangeHub>, _ facts: ExchangeControl.Facts, _ events: ExchangeWire.Events) {
         (self.hub, self.facts, self.events) = (hub, facts, events)
     }
 

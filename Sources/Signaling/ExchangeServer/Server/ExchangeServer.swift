@@ -1,6 +1,7 @@
 // Exchange: the embedded signaling service. Accounts decide who may log in, the core what happens, the server moves
 // bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
 
+import ControlPlane
 import Enrollment
 public import ExchangeCore
 import HTTPTransport
@@ -108,7 +109,7 @@ public final class ExchangeServer: Sendable {
     }
 
     private func startControl(
-        _ configuration: ExchangeControlConfiguration?, version: String, _ logger: Logger
+        _ configuration: ControlSection?, version: String, _ logger: Logger
     ) async throws(ExchangeError) {
         guard let configuration else { return }
         let facts = ExchangeControl.Facts(version: version, url: url)
