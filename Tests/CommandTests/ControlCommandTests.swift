@@ -140,6 +140,47 @@ struct ControlCommandTests {
         #expect(await call.ending() == 0, "\(call.errorText)")
     }
 
+    @Test("The old socket of lines still answers, and the log says once that it goes; commands do not use it")
+    func oldSocket() async throws {
+        let running = try await running(answer: "auto", behaviour: "echo")
+        defer { running.site.remove() }
+        #expect(try await running.control("status").code == 0)
+        #expect(!running.device.errorText.contains("old control socket"))
+        for _ in 0..<2 {
+            let client = try SocketClient(running.site.controlSocket)
+            client.write("{\"request\":\"status\"}\n")
+            #expect(try client.line()?.contains(#""ok":true"#) == true)
+        }
+        try await eventually { running.device.errorText.contains("old control socket") }
+        #expect(running.device.errorText.components(separatedBy: "old control socket").count == 2)
+        // The socket for HTTP can be named itself, and the old one alone is reached by no command.
+        let named = try HandsetProcess(["control", "--socket", running.site.path("control-http.sock"), "status"])
+        #expect(await named.ending() == 0, "\(named.errorText)")
+        try FileManager.default.removeItem(atPath: running.site.path("control-http.sock"))
+        let old = try await running.control("status")
+        #expect(old.code == 15 && old.error.contains("does not speak HTTP"), "\(old)")
+    }
+
+    @Test("A device on TCP is reached with its token, and with another one it refuses")
+    func network() async throws {
+        let site = try Site(isControlled: true, http: ["listen: 127.0.0.1:0", "token_file: control.token"])
+        defer { site.remove() }
+        for (name, token) in [("control", "a-control-token-0123456789"), ("wrong", "another-token-0123456789")] {
+            try token.write(toFile: site.path("\(name).token"), atomically: true, encoding: .utf8)
+        }
+        let running = try await RunningSite(site)
+        let line = #/"Listening to programs, over HTTP".*"url":"([^"]+)"/#
+        let url = String(try #require(running.device.errorText.firstMatch(of: line)).1)
+        let place = ["--url", url, "--token-file", site.path("control.token")]
+        let status = try await CommandResult(["control"] + place + ["status"])
+        #expect(status.code == 0 && status.output.contains("connected as echo"), "\(status)")
+        #expect(try await CommandResult(["top", "--once"] + place).code == 0)
+        #expect(try await CommandResult(["conference", "list"] + place).code == 0)
+        let refused = try await CommandResult(
+            ["control", "--url", url, "--token-file", site.path("wrong.token"), "hangup"])
+        #expect(refused.code == 1 && refused.error.contains("token_file"), "\(refused)")
+    }
+
     @Test("What makes no sense ends with 2, and a configuration without a socket with 3")
     func usage() async throws {
         for words in [[], ["dance"], ["volume", "99"], ["volume"], ["card"], ["status", "now"], ["answer", "-1"]] {

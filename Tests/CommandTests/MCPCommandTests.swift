@@ -40,7 +40,7 @@ struct MCPCommandTests {
             + Self.request(3, "hear", #"{"call":1}"#)
         let process = try HandsetProcess(["mcp", "--config", site.deviceConfiguration], input: input)
         #expect(await process.ending() == 0, "\(process.errorText)")
-        for text in [site.controlSocket, "mcp.say", "mcp.hear"] {
+        for text in [site.path("control-http.sock"), "mcp.say", "mcp.hear"] {
             #expect(process.outputText.contains(text), "\(process.outputText)")
         }
         for secret in ["app-secret", "echo-token"] { #expect(!process.outputText.contains(secret)) }

@@ -29,6 +29,8 @@ public actor ControlServer {
     /// Whether levels were sent last, so that their end must be sent too.
     private var hadLevels = false
     private var isClosed = false
+    /// Whether the log has that a program uses this interface.
+    private var isNoted = false
 
     private struct Client {
         let channel: any Channel
@@ -195,6 +197,12 @@ public actor ControlServer {
 
     private func enter(_ channel: any Channel) -> Int? {
         guard !isClosed, clients.count < Self.clientLimit else { return nil }
+        if !isNoted {
+            isNoted = true
+            logger.notice(
+                "A program uses the old control socket of JSON lines, which the next release will not have; use HTTP",
+                metadata: ["socket": "\(path)"])
+        }
         lastClient += 1
         clients[lastClient] = Client(channel: channel)
         return lastClient

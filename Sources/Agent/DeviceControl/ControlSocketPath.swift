@@ -26,4 +26,9 @@ public enum ControlSocketPath {
         if case .path(let path)? = configuration?.socket { return path }
         return StandardSocket.device.reaching
     }
+
+    /// The path at which a client reaches a device with this configuration over HTTP.
+    public static func reachingHTTP(_ configuration: ControlConfiguration) -> String {
+        (configuration.http ?? ControlHTTPConfiguration()).path(beside: reaching(configuration))
+    }
 }

@@ -107,7 +107,7 @@ public struct ControlHTTPClient: Sendable {
     ///
     /// - Returns: The answer in place of a stream, if the request failed.
     public func receive(
-        _ target: String, _ take: (Event) -> Void
+        _ target: String, _ take: (Event) async -> Void
     ) async throws(ControlSocketError) -> Answer? {
         let channel = try await connect()
         let loop = channel.channel.eventLoop
@@ -116,10 +116,11 @@ public struct ControlHTTPClient: Sendable {
         }
         var timeout = watch()
         defer { timeout.cancel() }
+        var status = 0
         do {
             return try await channel.executeThenClose { inbound, outbound in
                 try await send("GET", target, [], to: outbound)
-                var (status, bytes) = (0, [UInt8]())
+                var bytes: [UInt8] = []
                 var text = EventStreamText()
                 for try await part in inbound {
                     timeout.cancel()
@@ -127,7 +128,7 @@ public struct ControlHTTPClient: Sendable {
                     switch part {
                     case .head(let head): status = Int(head.status.code)
                     case .body(let part) where status == 200:
-                        for event in text.take(part.readableBytesView) { take(event) }
+                        for event in text.take(part.readableBytesView) { await take(event) }
                     case .body(let part): bytes += part.readableBytesView
                     case .end: return status == 200 ? nil : Answer(status: status, body: bytes)
                     }
@@ -136,6 +137,8 @@ public struct ControlHTTPClient: Sendable {
                 return nil
             }
         } catch {
+            // A process that ends closes the connection within the stream.
+            if status == 200, let error = error as? HTTPParserError, error == .invalidEOFState { return nil }
             throw lost(error)
         }
     }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 
 /// `handset conference`: the rooms of a device that runs.
-struct ConferenceCommand: ParsableCommand {
+struct ConferenceCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conference",
         abstract: "Show and record the rooms of a running device, and mute or remove members.",
@@ -10,11 +10,7 @@ struct ConferenceCommand: ParsableCommand {
             same as `handset control conference …`, and finds the device in the same ways. docs/conference.md says more.
             """)
 
-    @Option(help: "The device's control socket.", completion: .file())
-    var socket: String?
-
-    @Option(help: "The device's configuration file, which names the socket.", completion: .file())
-    var config: String?
+    @OptionGroup var place: ProcessPlace<DeviceProcess>
 
     @Flag(help: "Print the device's answer, a JSON object on one line.")
     var json = false
@@ -24,12 +20,11 @@ struct ConferenceCommand: ParsableCommand {
 
     func validate() throws { _ = try control() }
 
-    func run() throws { try control().run() }
+    func run() async throws { try await control().run() }
 
     private func control() throws -> ControlCommand {
         var arguments = ["conference"] + words
-        if let socket { arguments += ["--socket", socket] }
-        if let config { arguments += ["--config", config] }
+        arguments += place.arguments
         if json { arguments.append("--json") }
         return try ControlCommand.parse(arguments)
     }

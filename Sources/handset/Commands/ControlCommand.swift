@@ -1,12 +1,13 @@
 internal import ArgumentParser
 internal import CallAgent
+internal import ControlPlane
 internal import ControlWire
 internal import DeviceControl
 internal import Glibc
 internal import FoundationEssentials
 
 /// `handset control`: acts on a device that runs.
-struct ControlCommand: ParsableCommand {
+struct ControlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "control", abstract: "Control a running device: mute, volume, answer, hang up, call, watch.",
         discussion: """
@@ -17,11 +18,7 @@ struct ControlCommand: ParsableCommand {
             a number that status lists; without it the only call that fits. docs/control.md says more.
             """)
 
-    @Option(help: "The device's control socket.", completion: .file())
-    var socket: String?
-
-    @Option(help: "The device's configuration file, which names the socket.", completion: .file())
-    var config: String?
+    @OptionGroup var place: ProcessPlace<DeviceProcess>
 
     @Option(
         help: "The account, of a device with several; without it the only one, or the call's.",
@@ -38,7 +35,6 @@ struct ControlCommand: ParsableCommand {
     var words: [String] = []
 
     func validate() throws {
-        if socket != nil, config != nil { throw ValidationError("--socket and --config exclude each other.") }
         if let account, !(1...ControlLimits.accountBytes).contains(account.utf8.count) {
             throw ValidationError("--account has the name of an account, of up to \(ControlLimits.accountBytes) bytes.")
         }
@@ -49,56 +45,47 @@ struct ControlCommand: ParsableCommand {
         }
     }
 
-    func run() throws {
+    func run() async throws {
         var request = try ControlWords.request(words)
         request.account = account
-        let client = try ControlClient(path: try ControlPlace(socket: socket, config: config).path())
-        if case .watch = request.action { Shutdown.onFirstSignal { client.stop() } }
-        let (reply, line) = try client.ask(request)
+        let client = DeviceClient(try place.client())
+        if case .watch(let levels) = request.action { return try await watch(client, levels: levels) }
+        let (reply, line) = try await client.ask(request)
         if let fault = reply.error {
             if json { Terminal.print(line) }
             throw CommandFailure(.failed, fault.message)
         }
         switch request.action {
         case .status: Terminal.print(json ? line : reply.status.map(ControlText.status) ?? line)
-        case .watch: try watch(client, reply, line)
         default: Terminal.print(json ? line : ControlText.done(request, reply))
         }
     }
 
     /// Prints what happens until the device goes, or a signal comes: that is the way to end it, so it ends well.
-    private func watch(_ client: ControlClient, _ reply: ControlReply, _ line: String) throws {
-        if json {
-            Terminal.print(line)
-            while let (_, line) = try client.nextEvent() { Terminal.print(line) }
-            return
+    private func watch(_ client: DeviceClient, levels: Bool) async throws {
+        let (reply, line) = try await client.ask(ControlRequest(.status, account: account))
+        if json { Terminal.print(line) }
+        if let fault = reply.error { throw CommandFailure(.failed, fault.message) }
+        if !json, let status = reply.status { Terminal.print(ControlText.status(status)) }
+        let (json, account) = (json, account)
+        let task = Task {
+            var view = ControlView(width: json ? nil : Terminal.size?.columns, status: reply.status)
+            defer { if !json { Terminal.writeResult(view.end()) } }
+            try await client.receive(after: line, account: account, levels: levels) { event in
+                if json { return Terminal.print(event.json) }
+                let bytes = Array(event.json.utf8)
+                guard let known = ControlCoding.decode(ControlEvent.self, from: bytes) else { return }
+                Terminal.writeResult(view.take(known, of: ControlCoding.account(inEvent: event.json)))
+            }
         }
-        if let status = reply.status { Terminal.print(ControlText.status(status)) }
-        var view = ControlView(width: Terminal.size?.columns, status: reply.status)
-        while let (event, line) = try client.nextEvent() {
-            Terminal.writeResult(view.take(event, of: ControlCoding.account(inEvent: line)))
+        Shutdown.onFirstSignal { task.cancel() }
+        do {
+            try await task.value
+        } catch let fault as ControlFault {
+            throw CommandFailure(.failed, fault.message)
+        } catch {
+            guard task.isCancelled else { throw error }
         }
-        Terminal.writeResult(view.end())
-    }
-}
-
-/// Which device a command is for, as its options say.
-struct ControlPlace {
-    /// `--socket`.
-    let socket: String?
-    /// `--config`.
-    let config: String?
-
-    /// The path of the device's control socket.
-    func path() throws -> String {
-        if let socket { return socket }
-        guard let config else { return try UnitSockets().choose(usual: ControlSocketPath.reaching(nil)) }
-        try ConfigurationCheck.expect("run", path: config)
-        guard let control = try ControlConfiguration.read(path: config) else {
-            throw CommandFailure(
-                .configuration, "\(config) has no control.socket, so a device of this configuration listens nowhere")
-        }
-        return ControlSocketPath.reaching(control)
     }
 }
 

@@ -1,11 +1,12 @@
 internal import ArgumentParser
+internal import BlockingWork
 internal import CallAgent
 internal import CallDiagnosis
 internal import ConfigReader
 internal import Core
 
 /// `handset explain`: what went wrong in a call, and whose fault it looks like.
-struct ExplainCommand: ParsableCommand {
+struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Say what went wrong in a call, and whose fault it looks like.",
         discussion: """
@@ -55,7 +56,7 @@ struct ExplainCommand: ParsableCommand {
     /// Whether an argument is the path of a capture.
     private static func isCapture(_ call: String) -> Bool { call.contains("/") || call.hasSuffix(".pcap") }
 
-    func run() throws {
+    func run() async throws {
         if let call, Self.isCapture(call) { return show(try CallExplanation(capture: call)) }
         let calls = try Self.calls(in: try path())
         if list {
@@ -63,7 +64,7 @@ struct ExplainCommand: ParsableCommand {
                 Terminal.print(json ? Self.object(call) : Self.line(call))
             }
         } else {
-            show(try Self.explanation(try Self.find(call, in: calls), config: config))
+            show(try await Self.explanation(try Self.find(call, in: calls), config: config))
         }
     }
 
@@ -71,9 +72,9 @@ struct ExplainCommand: ParsableCommand {
         Terminal.print(json ? explanation.object : explanation.text)
     }
 
-    private static func explanation(_ call: KeptCall, config: String?) throws -> CallExplanation {
+    private static func explanation(_ call: KeptCall, config: String?) async throws -> CallExplanation {
         guard !call.isOver else { return CallExplanation(call) }
-        return try CallExplanation(running: call, at: try ControlPlace(socket: nil, config: config).path())
+        return try await CallExplanation(running: call, at: try DeviceProcess.socket(ofConfiguration: config))
     }
 
     /// What is known of a call, as text and as a JSON object.
@@ -83,13 +84,15 @@ struct ExplainCommand: ParsableCommand {
     ///   - config: The device's configuration.
     static func explanation(
         of call: String?, config: String?, account: String?
-    ) throws -> (text: String, object: String) {
+    ) async throws -> (text: String, object: String) {
         guard let config else {
             throw CommandFailure(
                 .configuration, "records of calls are found by the device's configuration; give --config")
         }
-        let found = try find(call, in: try calls(in: try path(config: config, account: account)))
-        let explanation = try explanation(found, config: config)
+        let found = try await BlockingThreads.files.run {
+            try find(call, in: try calls(in: try path(config: config, account: account)))
+        }
+        let explanation = try await explanation(found, config: config)
         return (explanation.text, explanation.object)
     }
 

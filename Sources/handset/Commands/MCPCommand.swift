@@ -47,10 +47,10 @@ struct MCPCommand: AsyncParsableCommand {
             callees.admits($0, account: $1)
         }
         let driver = MCPDriver(
-            door, path: try ControlPlace(socket: socket, config: config).path(),
+            door, path: try socket.map(DeviceProcess.socket(named:)) ?? DeviceProcess.socket(ofConfiguration: config),
             sound: MCPSound(configuration), logger: logger
         ) { [config] search, account in
-            try ExplainCommand.explanation(of: search, config: config, account: account)
+            try await ExplainCommand.explanation(of: search, config: config, account: account)
         }
         Shutdown.onFirstSignal { Task { await driver.take(.inputEnded) } }
         await driver.run()

@@ -92,6 +92,15 @@ struct ProcessPlace<Process: ControlledProcess>: ParsableArguments {
         }
     }
 
+    /// The options as they were given.
+    var arguments: [String] {
+        let given = [
+            ("--config", config), ("--socket", socket), ("--url", url), ("--token-file", tokenFile),
+            ("--trust-roots", trustRoots),
+        ]
+        return given.flatMap { name, value in value.map { [name, $0] } ?? [] }
+    }
+
     /// The client of the process.
     func client() throws -> ControlHTTPClient {
         guard let url else { return ControlHTTPClient(path: try path(), owner: Process.owner) }

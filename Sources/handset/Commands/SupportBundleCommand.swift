@@ -5,7 +5,7 @@ internal import Realtime
 internal import Core
 
 /// `handset support-bundle`.
-struct SupportBundleCommand: ParsableCommand {
+struct SupportBundleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "support-bundle",
         abstract: "Collect what a report of a fault needs into one file, without secrets.",
@@ -24,11 +24,11 @@ struct SupportBundleCommand: ParsableCommand {
     @Option(help: "The archive; handset-support-TIME.tar in this folder unless given.", completion: .file())
     var output: String?
 
-    func run() throws {
+    func run() async throws {
         let time = MonotonicClock.wallTime
         let configurations = config.isEmpty ? Self.installed : config.map(RegularFile.absolute)
         var archive = TarArchive()
-        for (name, text) in SupportBundle(configurations: configurations).files() {
+        for (name, text) in await SupportBundle(configurations: configurations).files() {
             archive.add("handset-support/\(name)", text, at: time)
         }
         archive.finish()

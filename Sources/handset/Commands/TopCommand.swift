@@ -6,7 +6,7 @@ internal import Glibc
 internal import Realtime
 
 /// `handset top`: the calls and accounts of a device that runs, on one screen.
-struct TopCommand: ParsableCommand {
+struct TopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "top", abstract: "Show the calls and accounts of a running device on one screen.",
         discussion: """
@@ -16,11 +16,7 @@ struct TopCommand: ParsableCommand {
             prints the state once. It finds the device as `handset control` does. docs/console.md says more.
             """)
 
-    @Option(help: "The device's control socket.", completion: .file())
-    var socket: String?
-
-    @Option(help: "The device's configuration file, which names the socket.", completion: .file())
-    var config: String?
+    @OptionGroup var place: ProcessPlace<DeviceProcess>
 
     @Option(help: "The account, of a device with several; without it all.", completion: Completions.accounts)
     var account: String?
@@ -29,16 +25,15 @@ struct TopCommand: ParsableCommand {
     var once = false
 
     func validate() throws {
-        if socket != nil, config != nil { throw ValidationError("--socket and --config exclude each other.") }
         if let account, !(1...ControlLimits.accountBytes).contains(account.utf8.count) {
             throw ValidationError("--account has the name of an account, of up to \(ControlLimits.accountBytes) bytes.")
         }
     }
 
-    func run() throws {
-        let client = try ControlClient(path: try ControlPlace(socket: socket, config: config).path())
+    func run() async throws {
+        let client = DeviceClient(try place.client())
         var view = TopView(style: .standardOutput)
-        view.take(try status(client))
+        view.take(try await status(client))
         guard !once, let screen = TerminalScreen() else {
             for line in view.lines(nil) { Terminal.print(line) }
             return
@@ -48,11 +43,11 @@ struct TopCommand: ParsableCommand {
             screen.end()
             _exit(ExitStatus.ok.rawValue)
         }
-        while try shows(&view, on: screen) { view.take(try status(client)) }
+        while try shows(&view, on: screen) { view.take(try await status(client)) }
     }
 
-    private func status(_ client: ControlClient) throws -> ControlStatus {
-        let (reply, _) = try client.ask(ControlRequest(.status, account: account))
+    private func status(_ client: DeviceClient) async throws -> ControlStatus {
+        let (reply, _) = try await client.ask(ControlRequest(.status, account: account))
         if let fault = reply.error { throw CommandFailure(.failed, fault.message) }
         guard let status = reply.status else { throw CommandFailure(.failed, "the device reports no state") }
         return status

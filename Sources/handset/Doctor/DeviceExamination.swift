@@ -2,6 +2,7 @@ internal import BlockingWork
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader
+internal import ControlPlane
 internal import ControlWire
 internal import Core
 internal import DeviceControl
@@ -55,10 +56,8 @@ struct DeviceExamination: Sendable {
 
     private static func running(_ configuration: DeviceConfiguration, inFile path: String) async -> RunningFacts {
         if let control = configuration.control {
-            let socket = ControlSocketPath.reaching(control)
-            let line = await DoctorBounds.within(DoctorBounds.device) {
-                await BlockingThreads.files.run { status(at: socket) }
-            }
+            let socket = ControlSocketPath.reachingHTTP(control)
+            let line = await DoctorBounds.within(DoctorBounds.device) { await status(at: socket) }
             if let line, let line { return RunningFacts(isRunning: true, evidence: ["\(socket): \(line)"]) }
         }
         let locks = DeviceLocks.look(configuration, inFile: path)
@@ -69,9 +68,9 @@ struct DeviceExamination: Sendable {
         return RunningFacts(isRunning: false, evidence: [evidence])
     }
 
-    private static func status(at socket: String) -> String? {
-        guard let client = try? ControlClient(path: socket), let (reply, _) = try? client.ask(ControlRequest(.status))
-        else { return nil }
+    private static func status(at socket: String) async -> String? {
+        let client = DeviceClient(ControlHTTPClient(path: socket, owner: .device))
+        guard let (reply, _) = try? await client.ask(ControlRequest(.status)) else { return nil }
         guard let status = reply.status else { return "a device runs, and gives no status" }
         return "a device runs (PID \(status.pid)), \(status.connection) at \(status.server)"
     }

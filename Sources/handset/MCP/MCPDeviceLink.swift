@@ -1,24 +1,19 @@
-internal import BlockingWork
+internal import ControlPlane
 internal import ControlWire
-internal import DeviceControl
 internal import Synchronization
 
-/// The two connections of an agent's door to a device: one asks, and one watches. They are made when they are needed, and again after
-/// the device was started again.
+/// An agent's way to a device, over HTTP: requests one after the other, and events. The events are those since the first request, and
+/// since the first one after the device was started again.
 final class MCPDeviceLink: Sendable {
-    /// One thread, because answers come in the order of requests.
-    private static let asking = BlockingThreads(name: "mcp-ask", most: 1)
-    /// One for a connection that ends, and one for that after it.
-    private static let watching = BlockingThreads(name: "mcp-watch", most: 2)
-
-    private struct Connections {
-        var asks: ControlClient?
-        /// The device has ended when this one has.
-        var events: ControlClient?
+    private struct State {
+        /// The request that was sent last.
+        var last: Task<ControlReply, any Error>?
+        var isWatching = false
     }
 
     private let path: String
-    private let connections = Mutex(Connections())
+    private let client: DeviceClient
+    private let state = Mutex(State())
     private let events: @Sendable (Event) async -> Void
 
     /// What comes without being asked for.
@@ -29,68 +24,52 @@ final class MCPDeviceLink: Sendable {
     }
 
     /// - Parameters:
-    ///   - path: The device's control socket.
+    ///   - path: The device's socket for HTTP.
     ///   - events: Is called for each event, in order.
     init(path: String, events: @escaping @Sendable (Event) async -> Void) {
         self.path = path
         self.events = events
+        client = DeviceClient(ControlHTTPClient(path: path, owner: .device))
     }
 
-    /// Asks the device; connects first if there is no connection.
+    /// Asks the device, when earlier requests have their answers.
     ///
-    /// - Throws: ``ControlSocketError``, and ``ControlFault`` if the device takes no further client.
+    /// - Throws: ``ControlSocketError``, and ``ControlFault`` if the device takes no further client of events.
     func ask(_ request: ControlRequest) async throws -> ControlReply {
-        try await Self.asking.run { [self] in
-            let asks = try connected()
-            do {
-                return try asks.ask(request).reply
-            } catch {
-                // The answer may come yet, and must not be that of the next request. The device need not have ended.
-                connections.withLock { if $0.asks === asks { $0.asks = nil } }
-                asks.stop()
-                throw error
+        let task = state.withLock { state in
+            let earlier = state.last
+            let task = Task {
+                _ = await earlier?.result
+                try await self.watch()
+                return try await self.client.ask(request).reply
             }
+            state.last = task
+            return task
         }
+        return try await task.value
     }
 
-    /// The connection that asks. On the asking thread.
-    private func connected() throws -> ControlClient {
-        let there = connections.withLock { $0 }
-        if let asks = there.asks, there.events != nil { return asks }
-        if there.events == nil { try watch() }
-        let asks = try ControlClient(path: path)
-        // The device may have ended meanwhile: without events there is nothing to wait for.
-        let isWatched = connections.withLock { connections in
-            if connections.events != nil { connections.asks = asks }
-            return connections.events != nil
-        }
-        guard isWatched else {
-            asks.stop()
-            throw ControlFault(.failed, "the device at \(path) has just ended its connections; try again")
-        }
-        return asks
-    }
-
-    private func watch() throws {
-        let events = try ControlClient(path: path)
-        let (reply, _) = try events.ask(ControlRequest(.watch(levels: false)))
+    /// Receives events from now on, unless it does already. Of the requests only one is here at a time.
+    private func watch() async throws {
+        guard !state.withLock({ $0.isWatching }) else { return }
+        let (reply, line) = try await client.ask(ControlRequest(.status))
         if let fault = reply.error { throw fault }
-        connections.withLock { $0.events = events }
-        Task { await watch(events) }
+        state.withLock { $0.isWatching = true }
+        Task { await receive(after: line) }
     }
 
-    private func watch(_ events: ControlClient) async {
-        while true {
-            let line = await Self.watching.run { try? events.nextEvent()?.line }
-            guard let line else { break }
-            await self.events(.line(line))
+    private func receive(after line: String) async {
+        var why = "has ended, or closed its connection; its calls ended with it"
+        do {
+            try await client.receive(after: line, account: nil, levels: false) { event in
+                await events(.line(event.json))
+            }
+        } catch let fault as ControlFault {
+            why = "sends no events: \(fault.message)"
+        } catch {
+            // It was there a moment ago.
         }
-        let asks = connections.withLock { connections in
-            defer { connections = Connections() }
-            return connections.asks
-        }
-        asks?.stop()
-        events.stop()
-        await self.events(.lost("the device at \(path) has ended, or closed its connection; its calls ended with it"))
+        state.withLock { $0.isWatching = false }
+        await events(.lost("the device at \(path) \(why)"))
     }
 }

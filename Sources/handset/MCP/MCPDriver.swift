@@ -36,7 +36,7 @@ actor MCPDriver {
 
     private var door: MCPDoor
     private let sound: MCPSound
-    private let explains: @Sendable (String?, String?) throws -> (text: String, object: String)
+    private let explains: @Sendable (String?, String?) async throws -> (text: String, object: String)
     private let logger: Logger
     private let path: String
     private lazy var link = MCPDeviceLink(path: path) { [weak self] event in
@@ -54,11 +54,12 @@ actor MCPDriver {
     private var hasEnded = false
 
     /// - Parameters:
-    ///   - path: The device's control socket.
+    ///   - path: The device's socket for HTTP.
     ///   - explains: Looks for a call in the records of an account, by a part of its id or of the other side's name.
     init(
         _ door: MCPDoor, path: String, sound: MCPSound, logger: Logger,
-        explains: @escaping @Sendable (_ search: String?, _ account: String?) throws -> (text: String, object: String)
+        explains:
+            @escaping @Sendable (_ search: String?, _ account: String?) async throws -> (text: String, object: String)
     ) {
         self.door = door
         self.path = path
@@ -195,11 +196,11 @@ actor MCPDriver {
     /// Looks for the record of a call, which is written after the call's end.
     private static func find(
         _ search: String?, _ account: String?, until deadline: Instant,
-        _ explains: @escaping @Sendable (String?, String?) throws -> (text: String, object: String)
+        _ explains: @escaping @Sendable (String?, String?) async throws -> (text: String, object: String)
     ) async throws -> (text: String, object: String) {
         while true {
             do {
-                return try await BlockingThreads.files.run { try explains(search, account) }
+                return try await explains(search, account)
             } catch {
                 guard MonotonicClock.now < deadline else { throw error }
             }

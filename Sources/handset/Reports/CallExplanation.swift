@@ -2,6 +2,7 @@ internal import CallAgent
 internal import CallControl
 internal import CallDiagnosis
 internal import CallMedia
+internal import ControlPlane
 internal import ControlWire
 internal import Core
 internal import DeviceControl
@@ -31,11 +32,12 @@ struct CallExplanation {
 
     /// Of a call that runs.
     ///
-    /// - Parameter socket: The control socket of its device.
-    init(running call: KeptCall, at socket: String) throws {
+    /// - Parameter socket: The socket of its device for HTTP.
+    init(running call: KeptCall, at socket: String) async throws {
         var query = ControlHistoryQuery()
         query.record = call.call
-        let (reply, _) = try ControlClient(path: socket).ask(ControlRequest(.history(query)))
+        let client = DeviceClient(ControlHTTPClient(path: socket, owner: .device))
+        let (reply, _) = try await client.ask(ControlRequest(.history(query)))
         guard let record = reply.history?.first else {
             throw CommandFailure(
                 .failed, "the device at \(socket) has no record of this call: \(reply.error?.message ?? "it gave none")"

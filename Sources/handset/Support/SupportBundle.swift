@@ -1,6 +1,7 @@
 internal import AudioDevices
 internal import CallAgent
 internal import ConfigReader
+internal import ControlPlane
 internal import ControlWire
 internal import DeviceControl
 internal import Glibc
@@ -18,13 +19,13 @@ struct SupportBundle {
     private static let callRecords = 200
 
     /// The files' names and texts.
-    func files() -> [(name: String, text: String)] {
+    func files() async -> [(name: String, text: String)] {
         var files = [("about.txt", about()), ("sound.txt", sound()), ("network.txt", network())]
         for (path, name) in zip(configurations, Self.names(of: configurations)) {
             files.append(("\(name).configuration.txt", configuration(path)))
             if let unit = Self.unit(of: path) { files.append(("\(name).unit.txt", Self.unit(unit))) }
             guard let device = try? AccountsConfiguration.read(path: path, fileChecks: .none) else { continue }
-            if let control = device.control { files.append(("\(name).status.txt", status(control))) }
+            if let control = device.control { files.append(("\(name).status.txt", await status(control))) }
             for account in device.accounts {
                 guard let records = account.configuration.device.callRecords else { continue }
                 files.append(("\(name)\(account.name.map { ".\($0)" } ?? "").calls.txt", calls(records)))
@@ -91,10 +92,11 @@ struct SupportBundle {
         }.joined(separator: "\n")
     }
 
-    private func status(_ control: ControlConfiguration) -> String {
+    private func status(_ control: ControlConfiguration) async -> String {
         do {
-            let (reply, line) = try ControlClient(path: ControlSocketPath.reaching(control))
-                .ask(ControlRequest(.status))
+            let client = DeviceClient(
+                ControlHTTPClient(path: ControlSocketPath.reachingHTTP(control), owner: .device))
+            let (reply, line) = try await client.ask(ControlRequest(.status))
             // The list of calls has names.
             guard var status = reply.status else { return line + "\n" }
             status.calls = status.calls.map { call in

@@ -18,8 +18,8 @@ public struct ControlConfiguration: Sendable, Equatable {
     public var socket: Socket
     /// Who may connect.
     public var access = Access.owner
-    /// The interface over HTTP; nil for none.
-    public var http: ControlHTTPConfiguration?
+    /// The interface over HTTP; nil for none, which is so only if its usual path is too long for a socket.
+    public var http: ControlHTTPConfiguration? = ControlHTTPConfiguration()
     /// Servers that are sent events.
     public var webhooks: [ControlWebhook] = []
 
@@ -37,7 +37,8 @@ public struct ControlConfiguration: Sendable, Equatable {
         ).defaulting(to: .owner)
         let http = ConfigKey.section(
             "http", ControlHTTPConfiguration.Keys.self,
-            "the interface over HTTP ([control.md](control.md#http)); without this section there is none")
+            "the interface over HTTP ([control.md](control.md#http)); without this section it is beside `socket`, in memory alone"
+        )
         let webhooks = ConfigKey.sections(
             "webhooks", ControlWebhook.Keys.self,
             "servers that are sent the events of calls ([webhooks.md](webhooks.md)); it needs `http.history_folder`"
@@ -46,7 +47,9 @@ public struct ControlConfiguration: Sendable, Equatable {
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         let part = section.value(\.http, &problems)
-        let http = part.map { ControlHTTPConfiguration($0, &problems) }
+        var http: ControlHTTPConfiguration? =
+            part.map { ControlHTTPConfiguration($0, &problems) }
+            ?? ControlHTTPConfiguration()
         webhooks = ControlWebhook.all(section, http, &problems)
         switch section.value(\.socket, &problems) {
         case nil: return nil
@@ -60,8 +63,15 @@ public struct ControlConfiguration: Sendable, Equatable {
                         \.socket,
                         "is a path of \(length) bytes, and sockets have \(ControlSocket.longestPath) at most: \(path)")
                 )
-            } else if let part, let http {
-                http.check(beside: path, in: section, part, &problems)
+            } else if let part {
+                http?.check(beside: path, in: section, part, &problems)
+            } else if let usual = http?.path(beside: path), usual.utf8.count > ControlSocket.longestPath {
+                http = nil
+                problems.append(
+                    section.warning(
+                        \.socket,
+                        "leaves no room for the socket of HTTP beside it, so `handset control` cannot act on this device; "
+                            + "give a shorter path, or http.socket"))
             }
         }
         access = section.value(\.access, &problems)

@@ -26,15 +26,16 @@ struct ExchangeRoute: InterfaceRoute {
     var parameters: [ControlRoute.Member] { query }
     var isStream: Bool { work == .events }
 
-    static func variable(_ part: Substring) -> PathVariable? {
+    func variable(_ part: Substring) -> PathVariable? {
         switch part {
-        case userPart: PathVariable(words: "The user's id", schema: name, admits: { !$0.isEmpty })
-        case invitePart: PathVariable(words: "The invite's id", schema: name, admits: { !$0.isEmpty })
+        case Self.userPart[...]: PathVariable(words: "The user's id", schema: Self.nameSchema, admits: { !$0.isEmpty })
+        case Self.invitePart[...]:
+            PathVariable(words: "The invite's id", schema: Self.nameSchema, admits: { !$0.isEmpty })
         default: nil
         }
     }
 
-    private static let name: JSONValue = [
+    private static let nameSchema: JSONValue = [
         "type": "string", "minLength": 1, "maxLength": .integer(Int64(ControlLimits.nameBytes)),
     ]
     static let userPart = "{user}"

@@ -69,19 +69,21 @@ struct ControlRoute: InterfaceRoute {
     /// What a body's members must be together, as a JSON schema.
     var bodyRule: [String: JSONValue] = [:]
 
+    /// Whether ``currentCall`` may be in the place of a call's number.
+    var takesCurrent = false
+
     static let callPart = "{call}"
+    /// In the place of a call's number: the call is found as it is for a request of the socket of lines that names none.
+    static let currentCall = "current"
     /// In the place of a record's name.
     static let recordPart = "{record}"
 
     var isStream: Bool { answer == .events }
 
-    static func variable(_ part: Substring) -> PathVariable? {
+    func variable(_ part: Substring) -> PathVariable? {
         switch part {
-        case callPart:
-            PathVariable(words: "The call's number", schema: ["type": "integer", "minimum": 1]) {
-                ControlOperation.number($0) != nil
-            }
-        case recordPart:
+        case Self.callPart[...]: takesCurrent ? Self.callOrCurrent : Self.callNumber
+        case Self.recordPart[...]:
             PathVariable(
                 words: "The record's name",
                 schema: ["type": "string", "pattern": .string("^[0-9A-Za-z_-]{1,\(ControlLimits.recordBytes)}$")]
@@ -89,6 +91,16 @@ struct ControlRoute: InterfaceRoute {
         default: nil
         }
     }
+
+    /// A call's number.
+    static let callNumber = PathVariable(
+        words: "The call's number", schema: ["type": "integer", "minimum": 1]
+    ) { ControlOperation.number($0) != nil }
+
+    private static let callOrCurrent = PathVariable(
+        words: "The call's number, or `current` for the only call that the request fits",
+        schema: ["anyOf": [["type": "integer", "minimum": 1], ["const": .string(currentCall)]]]
+    ) { $0 == currentCall || ControlOperation.number($0) != nil }
 
     /// The parameters of the query with those that every request to the device has.
     var parameters: [Member] {
@@ -169,26 +181,28 @@ extension ControlRoute {
     ]
 
     private static let actions: [ControlRoute] = [
-        action(.answer, "answerCall", "Answers a call that rings."),
+        action(.answer, "answerCall", "Answers a call that rings.", takesCurrent: true),
         action(
             .reject, "rejectCall", "Declines a call that rings.",
-            [Member(name: "busy", kind: .flag, words: "Whether the caller receives that the user is busy")]),
-        action(.hangup, "hangUpCall", "Hangs up, cancels or declines."),
+            [Member(name: "busy", kind: .flag, words: "Whether the caller receives that the user is busy")],
+            takesCurrent: true),
+        action(.hangup, "hangUpCall", "Hangs up, cancels or declines.", takesCurrent: true),
         action(
             .dtmf, "pressKeys", "Presses telephone keys.",
-            [Member(name: "keys", kind: .keys, isRequired: true, words: "0-9, *, #, A-D and ! (flash)")]),
+            [Member(name: "keys", kind: .keys, isRequired: true, words: "0-9, *, #, A-D and ! (flash)")],
+            takesCurrent: true),
         action(
             .play, "playFile", "Plays a file once, in place of the call's source.",
             [Member(name: "file", kind: .path, isRequired: true, words: "A path from the root: WAV or Ogg Opus")],
-            faults: [.fileUnusable]),
-        action(.stop, "stopFile", "Ends the file that is played."),
+            faults: [.fileUnusable], takesCurrent: true),
+        action(.stop, "stopFile", "Ends the file that is played.", takesCurrent: true),
         action(
             .record, "recordCall", "Begins to record the call, or ends the recording.", recordingMembers,
-            faults: [.fileUnusable, .notConfigured], answer: .recording, rule: recordingRule),
+            faults: [.fileUnusable, .notConfigured], answer: .recording, rule: recordingRule, takesCurrent: true),
         action(
             .attach, "attachProgram", "The configured program, bot or flow takes part in the call.",
-            faults: [.notConfigured]),
-        action(.detach, "detachProgram", "The program, bot or flow leaves; the call continues."),
+            faults: [.notConfigured], takesCurrent: true),
+        action(.detach, "detachProgram", "The program, bot or flow leaves; the call continues.", takesCurrent: true),
         action(
             .bridge, "bridgeCall", "Joins the call to another one of its account: each hears the other.",
             [
@@ -197,7 +211,9 @@ extension ControlRoute {
                     name: "goes_back", kind: .flag,
                     words: "Whether a call continues as before when the other ends; otherwise it is hung up"),
             ]),
-        action(.unbridge, "unbridgeCall", "Parts the call from the other one; both continue as before."),
+        action(
+            .unbridge, "unbridgeCall", "Parts the call from the other one; both continue as before.", takesCurrent: true
+        ),
         action(
             .handover, "handOverCall", "Calls a person, and joins the two when the person accepts.",
             [
@@ -241,7 +257,7 @@ extension ControlRoute {
                 Member(
                     name: "then", kind: .choice(["back", "end"]),
                     words: "Whether it then does what it did before, or is hung up"),
-            ]),
+            ], takesCurrent: true),
         action(
             .pickup, "pickUpCall", "Joins the call to the one that is parked in a slot.",
             [
@@ -352,12 +368,14 @@ extension ControlRoute {
 
     private static func action(
         _ request: ControlRequest.Name, _ name: String, _ words: String, _ body: [Member] = [],
-        faults: [ControlFault.Code] = [], answer: Answer = .done, rule: [String: JSONValue] = [:]
+        faults: [ControlFault.Code] = [], answer: Answer = .done, rule: [String: JSONValue] = [:],
+        takesCurrent: Bool = false
     ) -> ControlRoute {
         ControlRoute(
             method: .post, path: "/v1/calls/{call}/\(request.rawValue)", name: name, words: words,
-            work: .request(request), answer: answer, faults: [.noSuchCall, .wrongState] + faults, body: body,
-            bodyRule: rule)
+            work: .request(request), answer: answer,
+            faults: [.noSuchCall, .wrongState] + (takesCurrent ? [.severalCalls] : []) + faults, body: body,
+            bodyRule: rule, takesCurrent: takesCurrent)
     }
 
     /// A schema of bodies in which a number is given, and not null.

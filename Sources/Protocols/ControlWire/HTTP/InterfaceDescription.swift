@@ -19,7 +19,7 @@ protocol InterfaceRoute: Sendable {
     var isStream: Bool { get }
 
     /// What may be in the place of a part of the path; nil if it is no variable.
-    static func variable(_ part: Substring) -> PathVariable?
+    func variable(_ part: Substring) -> PathVariable?
 }
 
 /// A part of a path in the place of which there are names or numbers.
@@ -40,7 +40,7 @@ extension InterfaceRoute {
     private func matches(_ other: [Substring]) -> Bool {
         let own = parts
         return own.count == other.count
-            && zip(own, other).allSatisfy { $0 == $1 || Self.variable($0)?.admits($1) == true }
+            && zip(own, other).allSatisfy { $0 == $1 || variable($0)?.admits($1) == true }
     }
 
     /// The route of a request, and what is in the place of its variables.
@@ -61,7 +61,7 @@ extension InterfaceRoute {
                 ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
                 allowed: methods)
         }
-        let names = zip(route.parts, parts).filter { Self.variable($0.0) != nil }
+        let names = zip(route.parts, parts).filter { route.variable($0.0) != nil }
         return (route, Dictionary(names.map { ($0, $1) }) { first, _ in first })
     }
 }
@@ -110,7 +110,7 @@ enum InterfaceDescription {
             "responses": .object(responses.merging(answers(with: problems)) { first, _ in first }),
         ]
         var parameters = route.parts.compactMap { part in
-            Route.variable(part).map { variable -> JSONValue in
+            route.variable(part).map { variable -> JSONValue in
                 [
                     "name": .string(String(part.dropFirst().dropLast())), "in": "path", "required": true,
                     "schema": variable.schema, "description": .string(variable.words),

@@ -21,7 +21,9 @@ struct TrunkRoute: InterfaceRoute {
 
     static let callPart = ControlRoute.callPart
 
-    static func variable(_ part: Substring) -> PathVariable? { ControlRoute.variable(part) }
+    func variable(_ part: Substring) -> PathVariable? {
+        part == Self.callPart ? ControlRoute.callNumber : nil
+    }
 
     /// All routes.
     static let all: [TrunkRoute] = [
