@@ -55,9 +55,11 @@ struct ControlCommand: AsyncParsableCommand {
             if json { Terminal.print(line) }
             throw CommandFailure(.failed, fault.message)
         }
-        switch request.action {
-        case .status: Terminal.print(json ? line : reply.status.map(ControlText.status) ?? line)
-        default: Terminal.print(json ? line : ControlText.done(request, reply))
+        if json { return Terminal.print(line) }
+        if case .status = request.action {
+            Terminal.print(reply.status.map(ControlText.status) ?? line)
+        } else {
+            Terminal.print(ControlText.done(request, reply))
         }
     }
 
