@@ -205,13 +205,13 @@ let package = Package(
         module("Signaling", "WebConsole", ["WebPhone"], resources: consolePage),
         module(
             "Signaling", "ExchangeCore",
-            ["COpenSSL", "CallControl", "Core", "Cryptography", "Enrollment", "JSON", "SDP", "SignalWire"]),
+            ["COpenSSL", "CallControl", "Core", "Cryptography", "Enrollment", "JSON", "SDP", "SignalWire", "Tracing"]),
         module(
             "Signaling", "ExchangeServer",
             [
                 "BlockingWork", "CPostgres", "CSQLite", "ConfigReader", "ControlPlane", "ControlWire", "Core",
                 "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
-                "JSON", "Monitoring", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
+                "JSON", "Monitoring", "Realtime", "SDP", "SignalWire", "TLS", "Tracing", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -514,7 +514,8 @@ let package = Package(
             "ExchangeTests",
             nio + [
                 "ConfigReader", "ControlPlane", "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer",
-                "HTTPTransport", "JSON", "Realtime", "SDP", "SignalSupport", "SignalWire", logging,
+                "HTTPTransport", "JSON", "Monitoring", "Realtime", "SDP", "SignalSupport", "SignalWire", "Tracing",
+                logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(

@@ -2,6 +2,7 @@ import BotCalls
 import BotWire
 import CallAgent
 import CallControl
+import ExchangeServer
 import MediaEngine
 import Monitoring
 import SIP
@@ -23,6 +24,11 @@ private final class Traces: Sendable {
         change(&configuration)
         await handheld.device.traceCalls(
             with: CallTracer(configuration) { [self] trace in kept.withLock { $0.append(trace) } })
+    }
+
+    /// Has the exchange's part of calls traced.
+    func trace(_ exchange: ExchangeServer) {
+        exchange.traceCalls { [self] trace in kept.withLock { $0.append(trace) } }
     }
 
     /// The trace whose first span has this name, once it is there.
@@ -67,6 +73,29 @@ struct CallTracingTests {
             #expect(call.events.contains { $0.name == "media flows both ways" } && call.failure == nil)
             #expect(!"\(trace)".contains("caller") && !"\(trace)".contains("echo@"))
         }
+        try await site.close(caller, echo)
+    }
+
+    @Test(
+        "Caller, exchange and callee are one trace, in which the exchange's span lasts as long as its invite and call")
+    func exchange() async throws {
+        let site = try await Site { $0.traces = TraceConfiguration(url: "http://127.0.0.1:4318") }
+        let echo = try await site.device("echo", named: "desk", answer: answering)
+        let caller = try await site.device("caller", named: "mobile")
+        let traces = Traces()
+        await traces.trace(echo)
+        await traces.trace(caller)
+        traces.trace(site.exchange)
+        try await call(caller, echo)
+        let (mine, theirs) = (try await traces.first("outgoing call"), try await traces.first("incoming call"))
+        let between = try await traces.first("exchange")
+        #expect(mine.id == between.id && theirs.id == between.id && traces.all.count == 3)
+        #expect(between.spans[0].parent == .remote(mine.spans[0].id))
+        #expect(theirs.spans[0].parent == .remote(mine.spans[0].id), "the exchange passes on what the caller sends")
+        #expect(between.spans.map(\.name) == ["exchange", "commit", "ringing", "call"])
+        #expect(between.spans[0].start >= mine.spans[0].start && between.spans[0].end - between.spans[0].start > 0)
+        #expect(Set(traces.all.flatMap(\.spans).map(\.id)).count == traces.all.flatMap(\.spans).count)
+        #expect(!"\(between)".contains("caller") && !"\(between)".contains("echo"))
         try await site.close(caller, echo)
     }
 

@@ -12,6 +12,8 @@ struct ExchangeScenario {
     private(set) var inboxes: [ConnectionID: [Received]] = [:]
     private(set) var closed: [ConnectionID: CloseReason] = [:]
     private(set) var notes: [ExchangeNote] = []
+    /// Steps of invites, if they are traced.
+    private(set) var inviteSteps: [InviteStep] = []
     /// What would be on disk, in order.
     private(set) var changes: [Change] = []
     /// Attempts at pushes that were begun, in order.
@@ -87,6 +89,7 @@ struct ExchangeScenario {
             case .close(let connection, let reason): closed[connection] = reason
             case .obeyed(let number, let result): results[number] = result
             case .note(let note): notes.append(note)
+            case .traced(let step): inviteSteps.append(step)
             case .push(let push): posts.append(push)
             case .persist(let change): changes.append(change)
             }
@@ -100,7 +103,7 @@ struct ExchangeScenario {
             case .respond(_, let id, let response): try? response.message(id: id)
             case .refuse(_, let id, let error): SignalCoding.failure(id: id, error)
             case .event(_, let event): event.message
-            case .close, .obeyed, .note, .push, .persist: nil
+            case .close, .obeyed, .note, .traced, .push, .persist: nil
             }
         }
     }

@@ -3,6 +3,7 @@
 import HTTPTransport
 import JSON
 import Logging
+import Monitoring
 import NIOCore
 import NIOEmbedded
 import NIOPosix
@@ -98,13 +99,14 @@ final class HubScenario {
     ///   - reading: How long it takes to read a message.
     init(
         users: [UserID], keeps: Bool = true, perChange: TimeAmount = .microseconds(100),
-        limits: CommitGate.Limits = .init(), apiKeys: [SigningKey] = [],
+        limits: CommitGate.Limits = .init(), apiKeys: [SigningKey] = [], traces: TraceConfiguration? = nil,
         reading: @escaping ([UInt8]) -> Duration = { _ in .zero }
     ) {
         disk = SlowDisk(loop: loop, perCommit: .milliseconds(3), perChange: perChange)
         var configuration = ExchangeConfiguration()
         configuration.users = users.map { Account(id: $0) }
         configuration.apiKeys = apiKeys
+        configuration.traces = traces
         self.configuration = configuration
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         hub = ExchangeHub(

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Has a device call another one, and checks the traces of both, decoded by opentelemetry-proto. Used by scripts/traces.
+"""Has a device call another one, and checks the traces of both and of the exchange, read by opentelemetry-proto. Used by scripts/traces.
 
 traces_test.py HANDSET
 """
 
 import contextlib
+import hashlib
 import http.server
 import os
 import pathlib
@@ -116,6 +117,51 @@ monitoring: {{ listen: "127.0.0.1:0" }}
     (folder / f"{name}.yaml").write_text(text)
 
 
+EXCHANGE = """
+listen: 127.0.0.1:8555
+traces: {{ url: "{url}", service: exchange, token_file: exchange.token }}
+monitoring: {{ listen: "127.0.0.1:0" }}
+database: exchange.db
+apps:
+  - {{ key: demo, secret_hash: {secret} }}
+users:
+  - {{ id: alice, public_ids: [alice@localhost], media_token_hashes: [{alice}] }}
+  - {{ id: bob, public_ids: [bob@localhost], media_token_hashes: [{bob}] }}
+"""
+
+
+def exchange_configuration(folder, url):
+    def digest(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    (folder / "exchange.token").write_text("exchange-demo-token\n")
+    os.chmod(folder / "exchange.token", 0o600)
+    text = EXCHANGE.format(url=url, secret=digest("demo"), alice=digest("alice-demo-token"), bob=digest("bob-demo-token"))
+    (folder / "exchange.yaml").write_text(text)
+
+
+def check_exchange(alice, exchange):
+    """The exchange's spans are in the caller's trace, and the call is within the caller's."""
+    assert [span.name for span in exchange] == ["exchange", "commit", "ringing", "call"], [span.name for span in exchange]
+    caller = next(span for span in alice if span.name == "outgoing call")
+    whole = exchange[0]
+    assert {span.trace_id for span in exchange} == {caller.trace_id}
+    assert whole.kind == trace_pb2.Span.SPAN_KIND_SERVER and whole.parent_span_id == caller.span_id and whole.flags == 0x301
+    assert len({span.span_id for span in [*exchange, *alice]}) == len(exchange) + len(alice)
+    for span in exchange[1:]:
+        assert span.parent_span_id == whole.span_id and span.kind == trace_pb2.Span.SPAN_KIND_INTERNAL
+        assert whole.start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano <= whole.end_time_unix_nano
+    # One machine, one clock.
+    assert caller.start_time_unix_nano <= whole.start_time_unix_nano
+    assert exchange[3].end_time_unix_nano - exchange[3].start_time_unix_nano > 0.9e9
+    told = values(whole.attributes)
+    assert told["handset.outcome"] == "accepted" and told["handset.devices"] == 1 and told["handset.invitees"] == 1, told
+    assert told["handset.invite"] == values(caller.attributes)["handset.invite"]
+    assert [event.name for event in whole.events] == ["delivered", "accepted"], whole.events
+    assert values(exchange[3].attributes)["handset.reason"] == "completed"
+    assert not any(word in str(span) for span in exchange for word in ("alice", "bob", "demo-token")), "a name"
+
+
 def check_call(alice, bob):
     """Both ends of an answered call are one trace, whose spans are within each other."""
     for spans, name, others in (
@@ -151,7 +197,8 @@ def main():
     collector = Collector()
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        exchange = Process(stack, folder, "exchange", handset, "serve", "--log-format", "json")
+        exchange_configuration(folder, collector.url)
+        exchange = Process(stack, folder, "exchange", handset, "serve", "--config", "exchange.yaml", "--log-format", "json")
         exchange.said("Listening")
         device(folder, "alice", collector.url, "behaviour: { source: silence }\ncontrol: { socket: control.sock }")
         device(folder, "bob", collector.url, "behaviour: { source: echo }")
@@ -159,7 +206,6 @@ def main():
         alice = Process(stack, folder, "alice", handset, "run", "--config", "alice.yaml", "--log-format", "json")
         bob.said("Ready")
         alice.said("Ready")
-        url = re.search(r'"url":"([^"]+)"', alice.said("Showing metrics and health"))[1].replace("\\/", "/")
 
         def control(*words):
             subprocess.run([handset, "control", "--socket", "control.sock", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
@@ -169,18 +215,23 @@ def main():
         control("hangup", "1")
         until("alice's trace", lambda: collector.of("alice"))
         until("bob's trace", lambda: collector.of("bob"))
+        until("the exchange's trace", lambda: collector.of("exchange"))
         check_call(collector.of("alice"), collector.of("bob"))
+        check_exchange(collector.of("alice"), collector.of("exchange"))
         paths = {(path, kind) for path, kind, _, _ in collector.requests}
         assert paths == {("/v1/traces", "application/x-protobuf")}, paths
-        assert {token for _, _, token, _ in collector.requests} == {"Bearer alice-demo-token", "Bearer bob-demo-token"}
+        names = ("alice", "bob", "exchange")
+        assert {token for _, _, token, _ in collector.requests} == {f"Bearer {name}-demo-token" for name in names}
         first = collector.requests[0][3]
         assert sum(body == first for _, _, _, body in collector.requests) == 2, "what was refused with 503 came again"
 
-        def page():
+        def page(url):
             return urllib.request.urlopen(f"{url}/metrics", timeout=LIMIT).read().decode()
 
-        until("a count", lambda: "\nhandset_traces_exported_total 1\n" in page())
-        assert '\nhandset_traces_dropped_total{reason="unreachable"} 0\n' in page()
+        for process in (alice, exchange):
+            url = re.search(r'"url":"([^"]+)"', process.said("Showing metrics and health"))[1].replace("\\/", "/")
+            until("a count", lambda url=url: "\nhandset_traces_exported_total 1\n" in page(url))
+            assert '\nhandset_traces_dropped_total{reason="unreachable"} 0\n' in page(url)
 
         # The trace of a call that ends with its device is sent before the device ends.
         control("call", "away@localhost")
@@ -198,7 +249,8 @@ def main():
         bob.end()
         assert len([span for span in collector.of("bob") if span.name == "incoming call"]) == 2
         exchange.end()
-    print("Traces of both ends are one, as opentelemetry-proto reads them")
+        assert len([span for span in collector.of("exchange") if span.name == "exchange"]) == 2
+    print("Traces of both ends and of the exchange are one, as opentelemetry-proto reads them")
 
 
 if __name__ == "__main__":

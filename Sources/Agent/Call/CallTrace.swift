@@ -259,11 +259,8 @@ extension CallRecord {
 
     /// Why it failed, in the words of reasons and causes: what went wrong may name users, and is in the log.
     fileprivate var failure: String? {
-        switch reason {
-        case .completed, .declined, .busy, .noAnswer, .cancelled, .acceptedElsewhere, .declinedElsewhere: nil
-        case .dialFailed, .acceptFailed, .connectionLost, .disconnected, .internalError:
-            cause.map { "\(reason.rawValue): \($0.rawValue)" } ?? reason.rawValue
-        }
+        guard reason.isFailure else { return nil }
+        return cause.map { "\(reason.rawValue): \($0.rawValue)" } ?? reason.rawValue
     }
 }
 

@@ -29,6 +29,14 @@ public enum CallEndReason: String, CaseIterable, Hashable, Sendable {
 extension CallEndReason {
     /// Whether the call took place: it was established and one side hung up.
     public var isSuccess: Bool { self == .completed }
+
+    /// Whether something went wrong: the call could not be set up, or was lost.
+    public var isFailure: Bool {
+        switch self {
+        case .completed, .declined, .busy, .noAnswer, .cancelled, .acceptedElsewhere, .declinedElsewhere: false
+        case .dialFailed, .acceptFailed, .connectionLost, .disconnected, .internalError: true
+        }
+    }
 }
 
 /// The reason of a rejection, as the inviter receives it.

@@ -63,6 +63,8 @@ extension ExchangeCore {
         /// What became of an order of the operator.
         case obeyed(OrderNumber, OperatorResult)
         case note(ExchangeNote)
+        /// A step of an invite, if invites are traced.
+        case traced(InviteStep)
         /// Send the push to the webhook of its kind, and report the result with ``Input/pushAnswered(_:attempt:_:)``.
         case push(StoredPush)
         /// Write this to disk before anything else that the input caused is done.

@@ -1,5 +1,6 @@
 import JSON
 import SignalWire
+import Tracing
 package import Core
 
 /// The exchange as a value: who is logged in, which invites are open, which calls and rooms there are.
@@ -32,7 +33,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         invites = Invites(settings)
         pushes = Pushes(settings.push, seed: run.number)
         streams = EventStreams(window: settings.resumeWindow)
-        effects = Effects(settings.kept, run: run)
+        effects = Effects(settings.kept, run: run, isTracing: settings.tracesInvites)
         presence = PresenceSubscribers(isAllowed: settings.tellsPresence)
         trunks = Trunks(settings.trunks)
     }
@@ -455,15 +456,33 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         if let transfer { invites.note(record.id, transfer) }
         if let departure { trunks.note(departure, record.id, at: now) }
         for invitee in invitees { accounts.meet(inviter.user, invitee, at: now) }
+        traceSent(record, params.data, at: now)
         carryOut(at: now, into: &outbox)
         pushes.push(record, to: record.invitees, sessions, at: now, &effects)
         for place in given {
             effects.note(.inviteGaveWay(place.invite, with: place.invitee))
-            timeOutInvite(place.invite, for: place.invitee, at: now, into: &outbox)
+            timeOutInvite(place.invite, for: place.invitee, as: .gaveWay, at: now, into: &outbox)
         }
         if !given.isEmpty { act(for: inviter.principal, at: now, into: &outbox) }
         return InviteSend.Result(invite: record.id, invitees: record.invitees)
     }
+
+    /// Puts out that an invite was sent, and to how many devices, if invites are traced.
+    private mutating func traceSent(_ record: InviteRecord, _ data: JSONValue?, at now: Instant) {
+        guard effects.isTracing else { return }
+        let origin = InviteStep.Origin(
+            inviter: record.inviter.user, invitees: record.invitees,
+            parent: data?[Self.traceKey]?.string.flatMap { TraceContext($0) },
+            isForeign: trunks.includes(record.inviter))
+        effects.trace(record.id, .sent(origin), at: now)
+        for invitee in record.invitees {
+            let devices = sessions.connections(of: .account(invitee), in: record.ringing(of: invitee)).count
+            if devices > 0 { effects.trace(record.id, .delivered(invitee, devices: devices), at: now) }
+        }
+    }
+
+    /// The key of an invite's data that has the caller's span.
+    private static let traceKey = "traceparent"
 
     private mutating func answerInvite(
         _ id: InviteID, _ action: InviteHandled.Action, _ data: JSONValue?, from session: Session, at now: Instant,
@@ -473,6 +492,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         guard let record = try invites.answer(id, action, data, from: session, groups, at: now, &effects) else {
             return
         }
+        effects.trace(id, .answered(endpoint.user, action), at: now)
         if action == .accepted { accounts.meet(endpoint.user, record.inviter.user, at: now) }
         let end = Pushes.End(reason: action.rawValue, device: endpoint.device)
         finish(record, for: [endpoint.user], end, at: now, into: &outbox)
@@ -484,17 +504,20 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         let (record, released) = invites.withdraw(invite, data, groups, &effects)
         guard !released.isEmpty else { return }
+        effects.trace(record.id, .ended(.cancelled), at: now)
         let end = Pushes.End(reason: Pushes.End.cancelled, payload: record.timeoutPayload)
         finish(record, for: released, end, at: now, into: &outbox)
     }
 
     /// The ttl has ended, or `user` alone can no longer answer.
     private mutating func timeOutInvite(
-        _ id: InviteID, for user: UserID? = nil, at now: Instant, into outbox: inout [Output]
+        _ id: InviteID, for user: UserID? = nil, as cause: InviteStep.End = .timedOut, at now: Instant,
+        into outbox: inout [Output]
     ) {
         guard let inviter = invites[id]?.inviter else { return }
         act(for: inviter.principal, at: now, into: &outbox)
         guard let (record, released) = invites.timeOut(id, for: user, groups, &effects) else { return }
+        effects.trace(id, .ended(cause), at: now)
         let end = Pushes.End(reason: Pushes.End.timedOut, payload: record.timeoutPayload)
         finish(record, for: released, end, at: now, into: &outbox)
     }
@@ -506,7 +529,9 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         carryOut(at: now, into: &outbox)
         pushes.pushEnd(of: record, for: users, end, sessions, at: now, &effects)
-        if record.isEnded { invites.finish(record, at: now, &effects) }
+        guard record.isEnded else { return }
+        invites.finish(record, at: now, &effects)
+        effects.trace(record.id, .finished, at: now)
     }
 
     // MARK: - Sessions that begin
@@ -643,6 +668,12 @@ package struct ExchangeCore: ProtocolCore, Sendable {
             invites.endCalls(of: session.endpoint, at: now, &effects)
         }
         invites.synchronize(session.endpoint, params.start ?? .cold, groups, at: now, &effects)
+        guard effects.isTracing else { return }
+        // Such as those that a push has woken.
+        let user = session.endpoint.user
+        for record in invites.toAnswer(by: user) where record.inviter != session.endpoint {
+            effects.trace(record.id, .delivered(user, devices: 1), at: now)
+        }
     }
 
     // MARK: - Sessions that end
@@ -809,7 +840,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
             guard !record.isEnded else { return .refused(.inviteEnded) }
             let pending = record.pending.count
             effects.note(.inviteEndedByOperator(id))
-            timeOutInvite(id, at: now, into: &outbox)
+            timeOutInvite(id, as: .operatorEnded, at: now, into: &outbox)
             return .done(ended: pending)
         case .endCall(let id, let invitee):
             let calls = invites.calls.calls(of: id).filter { invitee == nil || $0.invitee.user == invitee }

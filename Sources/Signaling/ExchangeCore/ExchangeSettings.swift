@@ -71,6 +71,8 @@ extension ExchangeCore {
         package var kept = StorageQuota.Limits()
         /// Ended invites of one user that are remembered; the oldest go.
         var endedInvitesPerUser = 1_024
+        /// Whether steps of invites are put out for traces.
+        package var tracesInvites = false
         /// How pushes are made, and for which kinds of tokens.
         package var push: PushQueue.Settings
 

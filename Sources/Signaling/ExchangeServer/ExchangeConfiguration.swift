@@ -96,6 +96,9 @@ public struct ExchangeConfiguration: Sendable {
     /// Where the exchange shows how it is doing; nil for nowhere.
     public var monitoring: MonitoringConfiguration?
 
+    /// Where traces of calls are sent; nil for nowhere.
+    public var traces: TraceConfiguration?
+
     /// Where an operator acts on the exchange while it runs; nil for nowhere.
     public var control: ControlSection?
 
@@ -285,6 +288,9 @@ extension ExchangeConfiguration {
         let monitoring = ConfigKey.section(
             "monitoring", MonitoringConfiguration.Keys.self,
             "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
+        let traces = ConfigKey.section(
+            "traces", TraceConfiguration.Keys.self,
+            "where it sends its part of each call's trace ([tracing.md](tracing.md)); without this section, nowhere")
         let control = ConfigKey.section(
             "control", ControlSection.Keys.self,
             "where an operator acts on it while it runs ([exchange-control.md](exchange-control.md)); without this section, nowhere"
@@ -347,6 +353,7 @@ extension ExchangeConfiguration {
             push = PushConfiguration(section, plainText: plainText, &problems)
         }
         monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
+        traces = section.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
         control = section.value(\.control, &problems).flatMap { ControlSection($0, at: .exchange, &problems) }
         readTokens(section, &problems)
         readLimits(section, &problems)

@@ -52,20 +52,24 @@ struct ServeCommand: AsyncParsableCommand {
         let ending = EndRequest(moreSeconds: Self.diskSeconds)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let unit = ServiceUnit(logger: logger)
-        let monitor = ExchangeMonitor()
+        let traces = try CallTraces(configuration.traces, logger)
+        let monitor = ExchangeMonitor(traces)
         let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
         let started: ExchangeServer?
         do {
             started = try await start(configuration, on: group, unit, monitor, ending, logger)
         } catch {
             await monitoring?.stop()
+            await traces?.stop()
             throw error
         }
         guard let server = started else {
             await monitoring?.stop()
+            await traces?.stop()
             return
         }
         monitor.noteStart(server)
+        traces?.trace(server)
         let takeover = Takeover(ending)
         server.whenTakenOver { takeover.happened($0) }
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
@@ -99,6 +103,7 @@ struct ServeCommand: AsyncParsableCommand {
         logger.info("Closing client connections")
         await monitoring?.stop()
         await server.stop()
+        await traces?.stop()
         try? await group.shutdownGracefully()
         if let error = takeover.error { throw error }
     }

@@ -1,4 +1,5 @@
 internal import CallAgent
+internal import ExchangeServer
 internal import Logging
 internal import Monitoring
 internal import Tracing
@@ -22,15 +23,20 @@ struct CallTraces: Sendable {
         await device.traceCalls(with: CallTracer(configuration, account: account) { [exporter] in exporter.take($0) })
     }
 
+    /// Has the exchange's part of calls traced.
+    func trace(_ server: ExchangeServer) { server.traceCalls { [exporter] in exporter.take($0) } }
+
     /// Sends what waits, for a moment at most.
     func stop() async { await exporter.stop() }
 
     /// Adds what became of traces to a page.
-    func add(to page: inout MetricPage) {
+    ///
+    /// - Parameter others: Traces for which there was no room before they were complete.
+    func add(to page: inout MetricPage, overflowed others: Int = 0) {
         let counts = exporter.counts
         page.add(Self.exported, counts.exported)
         for (reason, count) in [
-            ("overflow", counts.overflowed), ("refused", counts.refused), ("unreachable", counts.unreachable),
+            ("overflow", counts.overflowed + others), ("refused", counts.refused), ("unreachable", counts.unreachable),
         ] {
             page.add(Self.dropped, count, [reason])
         }

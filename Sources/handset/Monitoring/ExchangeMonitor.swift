@@ -12,6 +12,9 @@ final class ExchangeMonitor: Sendable {
     }
 
     private let state = Mutex(State.starting)
+    private let traces: CallTraces?
+
+    init(_ traces: CallTraces? = nil) { self.traces = traces }
 
     /// Another exchange owns the database, and this one waits for it.
     func noteOwner(_ owner: String) { state.withLock { $0 = .standby(owner: owner) } }
@@ -23,7 +26,10 @@ final class ExchangeMonitor: Sendable {
     var process: MonitoredProcess {
         MonitoredProcess(
             measure: { page in
-                if let server = self.server { Self.add(await server.counters(), to: &page) }
+                guard let server = self.server else { return }
+                let counters = await server.counters()
+                Self.add(counters, to: &page)
+                self.traces?.add(to: &page, overflowed: counters.droppedTraces)
             },
             isAlive: {
                 // One that is stuck does not answer.

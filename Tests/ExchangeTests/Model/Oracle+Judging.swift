@@ -29,7 +29,7 @@ extension Oracle {
                 if isDelivered { try hear(event, on: connections, resumes: frame?.method == "session.start") }
             case .close(let connection, let reason): try close(connection, reason)
             case .note(let note): try hear(note)
-            case .obeyed: break
+            case .obeyed, .traced: break
             case .push(let push): try judge(push)
             case .persist(.event(let event)): note(event)
             case .persist(.callForgotten(let invite, let invitee)):

@@ -27,8 +27,11 @@ struct Effects: Sendable {
     private var ids: IDSource
     /// The number of the newest body of an event.
     private var lastBody: UInt64 = 0
+    /// Whether steps of invites are put out.
+    let isTracing: Bool
 
-    init(_ limits: StorageQuota.Limits, run: RunSeed) {
+    init(_ limits: StorageQuota.Limits, run: RunSeed, isTracing: Bool = false) {
+        self.isTracing = isTracing
         budget = Budget(limits)
         ids = IDSource(run)
     }
@@ -117,6 +120,11 @@ struct Effects: Sendable {
     mutating func plan(_ task: Deadlines.Task, due: Instant) { asked.append(.plan(task, due: due)) }
 
     mutating func note(_ note: ExchangeNote) { asked.append(.put(.note(note))) }
+    /// Puts out a step of an invite for those who trace calls; does nothing if nothing is traced.
+    mutating func trace(_ invite: InviteID, _ kind: @autoclosure () -> InviteStep.Kind, at now: Instant) {
+        guard isTracing else { return }
+        asked.append(.put(.traced(InviteStep(invite: invite, at: now, kind: kind()))))
+    }
     mutating func close(_ connection: ConnectionID, _ reason: CloseReason) {
         asked.append(.put(.close(connection, reason)))
     }

@@ -1,3 +1,4 @@
+import CallControl
 import SignalWire
 import Core
 import JSON
@@ -138,7 +139,7 @@ struct Calls: Sendable {
         let event = CallEnded(
             invite: call.invite, reason: reason, cause: cause, durationMilliseconds: duration, from: endpoint.user)
         effects.notify(peer, .callEnded(event))
-        note(call, reason, duration, &effects)
+        note(call, reason, duration, at: now, &effects)
     }
 
     /// Ends a call at the operator's request. To each party it is as if the other one had disconnected.
@@ -152,13 +153,21 @@ struct Calls: Sendable {
                 invite: call.invite, reason: "disconnected", durationMilliseconds: duration, from: peer.user)
             effects.notify(end, .callEnded(event))
         }
-        note(call, Self.operatorReason, duration, &effects)
+        note(call, Self.operatorReason, duration, at: now, &effects)
     }
 
     /// Why a call ended that the operator has ended, in its record.
     static let operatorReason = "operator"
 
-    private func note(_ call: Call, _ reason: String, _ duration: Int64, _ effects: inout Effects) {
+    private func note(
+        _ call: Call, _ reason: String, _ duration: Int64, at now: Instant, _ effects: inout Effects
+    ) {
+        effects.trace(
+            call.invite,
+            .callEnded(
+                call.invitee.user, reason: reason,
+                isFailure: CallEndReason(rawValue: reason)?.isFailure ?? false),
+            at: now)
         effects.note(
             .callEnded(
                 call.invite, between: [call.inviter.user, call.invitee.user], reason: reason,
@@ -183,7 +192,7 @@ struct Calls: Sendable {
                 invite: call.invite, reason: reason, durationMilliseconds: duration, from: peer.user)
             effects.notify(session.endpoint, .callEnded(event))
         }
-        note(call, reason, duration, &effects)
+        note(call, reason, duration, at: now, &effects)
     }
 
     private mutating func remove(_ call: Call) {

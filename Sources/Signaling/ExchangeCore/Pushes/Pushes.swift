@@ -206,7 +206,11 @@ struct Pushes: Sendable {
             return Self.deadLetter(push, .overflow, nil, at: now, &effects)
         }
         feed(.add(push), at: now, &effects)
-        Self.charge(push.id, queue.push(push.id), &effects.budget)
+        let kept = queue.push(push.id)
+        if kept != nil, push.message == .invite {
+            effects.trace(push.invite, .pushing(push.id, push.user), at: now)
+        }
+        Self.charge(push.id, kept, &effects.budget)
     }
 
     /// Gives the queue an input, and does what comes of it.
@@ -219,6 +223,7 @@ struct Pushes: Sendable {
             case .made(let push):
                 effects.count(\.pushes)
                 effects.note(.pushMade(push.id, push.endpoint))
+                effects.trace(push.invite, .pushed(push.id, gaveUp: nil), at: now)
             case .failed(let push, let detail, let wait):
                 effects.note(.pushFailed(push.id, push.endpoint, detail: detail, wait: wait))
             case .died(let push, let reason, let detail):
@@ -236,6 +241,7 @@ struct Pushes: Sendable {
         let dead = DeadPush(push, reason, detail: detail)
         effects.record(.pushDied(dead, at: now))
         effects.note(.pushDied(dead))
+        effects.trace(push.invite, .pushed(push.id, gaveUp: reason), at: now)
     }
 
     private func charge(_ endpoint: Endpoint, _ budget: inout Budget) {

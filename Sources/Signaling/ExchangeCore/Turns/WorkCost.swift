@@ -69,7 +69,7 @@ package struct WorkCost {
                 pieces += connections.count
                 sentBytes += connections.count * event.body.bytes
             case .respond(_, _, let response): bytes += response.bytes
-            case .refuse, .close, .obeyed, .note: break
+            case .refuse, .close, .obeyed, .note, .traced: break
             }
         }
     }

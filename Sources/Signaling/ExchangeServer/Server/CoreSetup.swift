@@ -37,6 +37,7 @@ struct CoreSetup {
         var settings = ExchangeCore.Settings(configuration.core, push: configuration.push)
         settings.kept.total = configuration.memoryShares.kept
         settings.tokens = configuration.memoryShares.tokens
+        settings.tracesInvites = configuration.traces != nil
         return settings
     }
 }

@@ -61,6 +61,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var crowdedDisk = 0
     /// Transactions of the database.
     public var commits = 0
+    /// Traces of calls that were dropped because too many had not ended.
+    public var droppedTraces = 0
     /// Candidates of devices that arrived too late to reach a stream's client.
     public var lateCandidates = 0
     /// Connections dropped since their client did not read what was sent to it, or read too slowly while too much waited

@@ -4,6 +4,7 @@ import JSON
 import Logging
 import NIOCore
 import SignalWire
+import Tracing
 import Core
 import Realtime
 
@@ -95,6 +96,8 @@ final class ExchangeHub {
     private var lastOrder: UInt64 = 0
     /// Receives what has happened, once it is on disk.
     var observer: ((ExchangeNote) -> Void)?
+    /// Makes spans of invites, and who takes them; nil if calls are not traced.
+    private var traces: (made: InviteTraces, take: (Trace) -> Void)?
     /// What asks clients to move, kept by ``handOver(to:)`` until there is an exchange to move to.
     private var farewells: [ExchangeCore.Output] = []
     /// What a hand-over waits for.
@@ -317,6 +320,25 @@ final class ExchangeHub {
     /// Users with an account, and open invites.
     func operatorCounts() -> (users: Int, invites: Int) { (core.countUsers(), core.countOpenInvites()) }
 
+    // MARK: - Traces
+
+    /// Hands the exchange's part of each call's trace to `take` from now on, which must return at once.
+    func traceCalls(_ traces: InviteTraces, _ take: @escaping (Trace) -> Void) { self.traces = (traces, take) }
+
+    private func trace(_ input: InviteTraces.Input) {
+        guard traces != nil else { return }
+        var made: [Trace] = []
+        traces?.made.handle(
+            input, at: now, epoch: MonotonicClock.now.nanoseconds - MonotonicClock.wallNanoseconds, into: &made)
+        for trace in made { traces?.take(trace) }
+    }
+
+    /// Hands over the traces of what has not ended.
+    func endTraces() {
+        trace(.finish)
+        traces = nil
+    }
+
     // MARK: - Outputs
 
     private func carryOut(_ output: ExchangeCore.Output) {
@@ -343,6 +365,7 @@ final class ExchangeHub {
         case .note(let note):
             log(note)
             observer?(note)
+        case .traced(let step): trace(.step(step))
         case .push(let push): post(push)
         case .persist: break
         }
@@ -717,7 +740,7 @@ final class ExchangeHub {
                 switch output {
                 case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
                 case .refuse, .close: carryOut(output)
-                case .event, .obeyed, .note, .push, .persist: break
+                case .event, .obeyed, .note, .traced, .push, .persist: break
                 }
             }
         }
@@ -805,6 +828,7 @@ final class ExchangeHub {
         snapshot.overload = counted.overload
         snapshot.unkeptEvents = counted.unkeptEvents
         snapshot.commits = journal?.commits ?? 0
+        snapshot.droppedTraces = traces?.made.dropped ?? 0
         return snapshot
     }
 

@@ -11,6 +11,7 @@ public import NIOCore
 import NIOPosix
 public import SignalWire
 import Synchronization
+package import Tracing
 
 /// A running exchange.
 public final class ExchangeServer: Sendable {
@@ -232,6 +233,16 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
     }
 
+    /// Hands the exchange's part of the trace of each call to `take` from now on, if its configuration has a section `traces`. `take` is
+    /// called on the exchange's event loop, and must return at once.
+    package func traceCalls(_ take: @escaping @Sendable (Trace) -> Void) {
+        guard let configuration = configuration.withLock({ $0 }).traces else { return }
+        channel.eventLoop.execute { [hub] in
+            var generator = SystemRandomNumberGenerator()
+            hub.value.traceCalls(InviteTraces(configuration, seed: generator.next()), take)
+        }
+    }
+
     /// Asks every connected device to connect again (CONN-12).
     ///
     /// - Parameters:
@@ -262,7 +273,10 @@ public final class ExchangeServer: Sendable {
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
-        try? await channel.eventLoop.submit { [hub] in hub.value.endOrders() }.get()
+        try? await channel.eventLoop.submit { [hub] in
+            hub.value.endOrders()
+            hub.value.endTraces()
+        }.get()
         await control?.close()
         if disk?.isShared == false { await disk?.close() }
         door.close()
