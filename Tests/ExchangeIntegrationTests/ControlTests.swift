@@ -87,6 +87,47 @@ import Testing
         }
     }
 
+    @Test("A user is taken out of a room and a group, and asked to move, for its device to hear")
+    func memberships() async throws {
+        try await withExchange { server, client in
+            let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
+            let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
+            _ = try await alice.call(GroupCreate(group: "the team", members: ["bob"]))
+            for device in [alice, bob] { _ = try await device.call(RoomJoin(room: "main lobby")) }
+            func ask(_ path: String, _ body: String) async throws -> ControlHTTPClient.Answer {
+                try await client.ask("POST", path, body: Array(body.utf8))
+            }
+            let room = "/v1/rooms/main%20lobby/remove"
+            #expect(try await ask(room, #"{"user":"bob"}"#).value(ExchangeWire.Done.self).ended == 1)
+            let group = "/v1/groups/the%20team/remove"
+            #expect(try await ask(group, #"{"user":"bob"}"#).value(ExchangeWire.Done.self).ended == 1)
+            let move = "/v1/users/bob/move"
+            let address = "wss://other.example.org/v1/rtc"
+            let moved = try await ask(move, #"{"device":"b","within_s":7,"url":"\#(address)"}"#)
+            #expect(try moved.value(ExchangeWire.Asked.self).asked == 1)
+            var heard: [String] = []
+            while heard.last != "moveRequested" {
+                switch try await bob.event() {
+                case .connectionDestroyed(let end): heard.append("\(end.room) \(end.reason)")
+                case .groupChanged(let change): heard.append("\(change.group) \(change.change.rawValue)")
+                case .moveRequested(let asked):
+                    #expect(asked.withinSeconds == 7 && asked.webSocketURL == address)
+                    heard.append("moveRequested")
+                default: continue
+                }
+            }
+            #expect(heard == ["the team created", "main lobby removed", "the team left", "moveRequested"])
+            #expect(code(try await ask(room, #"{"user":"bob"}"#)) == "404 no_such_member")
+            #expect(code(try await ask("/v1/rooms/attic/remove", #"{"user":"bob"}"#)) == "404 no_such_room")
+            #expect(code(try await ask(group, #"{"user":"alice"}"#)) == "409 wrong_state")
+            #expect(code(try await ask("/v1/groups/none/remove", #"{"user":"bob"}"#)) == "404 no_such_group")
+            #expect(code(try await ask(room, "{}")) == "422 wrong_value")
+            #expect(code(try await ask(move, #"{"within_s":3601}"#)) == "422 wrong_value")
+            #expect(code(try await ask(move, #"{"url":"https://calls.example.org"}"#)) == "422 wrong_value")
+            #expect(code(try await ask("/v1/users/nobody/move", "{}")) == "404 no_such_user")
+        }
+    }
+
     @Test("Events come with cursors; after a cursor of another exchange comes a gap, and then what is kept")
     func events() async throws {
         try await withExchange { server, client in

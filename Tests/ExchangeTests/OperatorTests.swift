@@ -149,6 +149,100 @@ private func accept(_ invite: InviteID) -> ClientRequest { .inviteAccept(InviteA
         #expect(scenario.order(.endSession("bob", "b1")) == .refused(.noSession))
     }
 
+    @Test("CONN-7: A user that the operator takes out of a room learns of it as the others do, and may join again")
+    func removeFromRoom() throws {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bobs = [scenario.device("b1", of: "bob"), scenario.device("b2", of: "bob")]
+        for device in [alice] + bobs { _ = scenario.request(.roomJoin(RoomJoin(room: "lobby")), from: device) }
+        for device in [alice] + bobs { _ = scenario.events(of: device) }
+        let names = try bobs.map { try #require(scenario.session(on: $0)?.name) }
+        func left(_ name: ConnectionName) -> ExchangeEvent {
+            .connectionDestroyed(ConnectionDestroyed(room: "lobby", connection: name, reason: "removed"))
+        }
+        #expect(scenario.order(.removeFromRoom("lobby", "bob", names[1])) == .done(ended: 1))
+        for device in [alice] + bobs { #expect(scenario.events(of: device) == [left(names[1])]) }
+        #expect(scenario.core.rooms.occupants(of: "lobby").map(\.endpoint.device) == ["a", "b1"])
+        #expect(scenario.session(on: bobs[1]) != nil && scenario.closed.isEmpty)
+        let signal = RoomSignal(room: "lobby", type: "chat", data: "hello")
+        #expect(scenario.refusal(of: .roomSignal(signal), from: bobs[1]) == .unknownRoom)
+        _ = scenario.request(.roomJoin(RoomJoin(room: "lobby")), from: bobs[1])
+        for device in [alice] + bobs { _ = scenario.events(of: device) }
+        #expect(scenario.order(.removeFromRoom("lobby", "bob", nil)) == .done(ended: 2))
+        #expect(scenario.events(of: alice) == [left(names[0]), left(names[1])])
+        #expect(scenario.events(of: bobs[0]) == [left(names[0])], "it is in the room no more")
+        #expect(scenario.events(of: bobs[1]) == [left(names[0]), left(names[1])])
+        let before = scenario.changes.count
+        #expect(scenario.order(.removeFromRoom("lobby", "bob", nil)) == .refused(.noMember))
+        #expect(scenario.order(.removeFromRoom("lobby", "alice", names[0])) == .refused(.noMember))
+        #expect(scenario.order(.removeFromRoom("attic", "bob", nil)) == .refused(.unknownRoom))
+        #expect(scenario.changes.count == before)
+    }
+
+    @Test(
+        "A participant whose connection is lost is taken out of a room, learns of it when it resumes, and is not back")
+    func removeTheMissing() throws {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob")
+        for device in [alice, bob] { _ = scenario.request(.roomJoin(RoomJoin(room: "lobby")), from: device) }
+        let point = try #require(scenario.resumePoint(of: bob))
+        scenario.feed(.disconnected(bob))
+        #expect(scenario.order(.removeFromRoom("lobby", "bob", nil)) == .done(ended: 1))
+        let again = scenario.connect()
+        let start = SessionStart(
+            token: Redacted("token of bob"), device: DeviceDescription(id: "b", name: "b"), resume: point)
+        _ = scenario.request(.sessionStart(start), from: again)
+        let ends = scenario.events(of: again).filter { if case .connectionDestroyed = $0 { true } else { false } }
+        #expect(ends.count == 1)
+        #expect(scenario.core.rooms.occupants(of: "lobby").map(\.endpoint.user) == ["alice"])
+        // The same is on disk.
+        let restored = ExchangeScenario(restoring: scenario.saved, at: scenario.timeline.now)
+        #expect(restored.core.rooms.occupants(of: "lobby").map(\.endpoint.user) == ["alice"])
+    }
+
+    @Test("GRP-1: A member that the operator takes out of a group has left it, and the owner stays")
+    func removeFromGroup() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob")
+        _ = scenario.request(.groupCreate(GroupCreate(group: "team", members: ["bob", "carol"])), from: alice)
+        for device in [alice, bob] { _ = scenario.events(of: device) }
+        #expect(scenario.order(.removeFromGroup("team", "bob")) == .done(ended: 1))
+        let left = ExchangeEvent.groupChanged(GroupChanged(group: "team", change: .left, user: "bob"))
+        for device in [alice, bob] { #expect(scenario.events(of: device) == [left]) }
+        #expect(scenario.core.groups["team"]?.members == ["alice", "carol"])
+        #expect(scenario.refusal(of: .groupMembers(GroupMembers(group: "team")), from: bob) == .unknownGroup)
+        let before = scenario.changes.count
+        #expect(scenario.order(.removeFromGroup("team", "bob")) == .refused(.noMember))
+        #expect(scenario.order(.removeFromGroup("team", "alice")) == .refused(.isOwner))
+        #expect(scenario.order(.removeFromGroup("teams", "bob")) == .refused(.unknownGroup))
+        #expect(scenario.changes.count == before)
+    }
+
+    @Test("CONN-12: Devices of one user are asked to move, or one of them; the others are not, and calls continue")
+    func move() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bobs = [scenario.device("b1", of: "bob"), scenario.device("b2", of: "bob")]
+        let invite = scenario.invite("bob", from: alice)
+        _ = scenario.request(accept(invite), from: bobs[0])
+        for device in [alice] + bobs { _ = scenario.events(of: device) }
+        let url = "wss://other.example.org/v1/rtc"
+        #expect(scenario.order(.move("bob", "b1", within: .seconds(5), to: url)) == .done(ended: 1))
+        let asked = ExchangeEvent.moveRequested(MoveRequested(withinSeconds: 5, webSocketURL: url))
+        #expect(scenario.events(of: bobs[0]) == [asked])
+        #expect(scenario.events(of: bobs[1]).isEmpty && scenario.events(of: alice).isEmpty)
+        #expect(scenario.order(.move("bob", nil, within: .zero, to: nil)) == .done(ended: 2))
+        for bob in bobs {
+            #expect(scenario.events(of: bob) == [.moveRequested(MoveRequested(withinSeconds: 0))])
+        }
+        #expect(scenario.core.openCalls == 1 && scenario.closed.isEmpty)
+        #expect(scenario.order(.move("bob", "b3", within: .zero, to: nil)) == .refused(.noSession))
+        #expect(scenario.order(.move("carol", nil, within: .zero, to: nil)) == .refused(.noSession))
+        #expect(scenario.order(.move("nobody", nil, within: .zero, to: nil)) == .refused(.unknownUser))
+    }
+
     @Test("The lists have users with devices, open invites, calls, rooms and groups, and no secret")
     func lists() throws {
         var scenario = ExchangeScenario()

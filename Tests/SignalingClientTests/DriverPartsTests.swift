@@ -202,6 +202,19 @@ struct DriverPartsTests {
         #expect(events.passes(.notification("hello")) == true)
     }
 
+    @Test("CONN-7: A device that was taken out of a room receives that, and does not join again by itself")
+    func removed() {
+        var events = EventFilter(device: "d1")
+        events.begin(SessionGrant(session: "s", connection: "mine", user: "ann", sequence: 0, keepalive: .seconds(1)))
+        let result = RoomJoin.Result(participants: [.init(connection: "other", user: "bob")])
+        _ = events.enter(RoomJoin(room: "lobby"), result)
+        #expect(events.joins.map(\.room) == ["lobby"])
+        #expect(events.passes(.connectionDestroyed(room: "lobby", connection: "other", reason: "removed")) == true)
+        #expect(events.joins.count == 1)
+        #expect(events.passes(.connectionDestroyed(room: "lobby", connection: "mine", reason: "removed")) == true)
+        #expect(events.joins.isEmpty)
+    }
+
     // MARK: Servers
 
     @Test("Servers are asked for again at half of their credentials' lifetime, and a failed question is repeated")

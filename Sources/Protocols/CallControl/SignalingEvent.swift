@@ -51,7 +51,7 @@ public enum SignalingEvent: Hashable, Sendable {
     case callEnded(CallHangUp)
     /// A participant of a room that this device is in.
     case connectionCreated(room: RoomName, RoomParticipant)
-    /// A participant left a room that this device is in.
+    /// A participant left a room that this device is in; or this device itself, if the operator has taken it out.
     case connectionDestroyed(room: RoomName, connection: ConnectionName, reason: String)
 
     /// A signal of a participant of a room (SIG-1).

@@ -43,6 +43,12 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let noSuchDevice = Code(rawValue: "no_such_device")
         /// The exchange has no such invite.
         public static let noSuchInvite = Code(rawValue: "no_such_invite")
+        /// No one is in a room of that name at the exchange.
+        public static let noSuchRoom = Code(rawValue: "no_such_room")
+        /// The exchange has no such group.
+        public static let noSuchGroup = Code(rawValue: "no_such_group")
+        /// The user is not in the room or group.
+        public static let noSuchMember = Code(rawValue: "no_such_member")
         /// The exchange cannot do it at present, and has changed nothing.
         public static let unavailable = Code(rawValue: "unavailable")
         /// It is not known whether the exchange has done it.

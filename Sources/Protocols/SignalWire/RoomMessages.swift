@@ -147,13 +147,13 @@ public struct ConnectionCreated: Codable, Hashable, Sendable {
     }
 }
 
-/// Data of `connectionDestroyed`: to all other connections in a room, when one leaves (CONN-7).
+/// Data of `connectionDestroyed`: to all other connections in a room, when one leaves (CONN-7), and to that one if it was removed.
 public struct ConnectionDestroyed: Codable, Hashable, Sendable {
     /// The room's name.
     public var room: RoomName
     /// The connection that left.
     public var connection: ConnectionName
-    /// Why: `left`, `disconnected` (a clean goodbye) or `connectionLost`.
+    /// Why: `left`, `disconnected` (a clean goodbye), `connectionLost`, or `removed` by the operator.
     public var reason: String
 
     /// Makes the data.

@@ -117,6 +117,12 @@ package enum ExchangeNote: Hashable, Sendable {
     /// It has timed out for one invitee before its time, because another stranger needed the place.
     case inviteGaveWay(InviteID, with: UserID)
     case callEnded(InviteID, between: [UserID], reason: String, durationMilliseconds: Int64)
+    /// The operator has taken a participant out of a room.
+    case participantRemoved(RoomName, Endpoint)
+    /// The operator has taken a member out of a group.
+    case memberRemoved(GroupID, UserID)
+    /// The operator has a device asked to connect again.
+    case moveRequested(Endpoint, ConnectionID)
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)
     case loginEnded(UserID, LoginEnd)

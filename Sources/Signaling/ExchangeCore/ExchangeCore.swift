@@ -86,7 +86,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .notify(let user, let payload):
             let event = effects.body(of: .notification(NotificationReceived(payload: payload)))
             for session in sessions.sessions(of: user) { effects.notify(session.endpoint, event) }
-        case .move(let within, let url): requestMoves(within: within, to: url)
+        case .move(let within, let url):
+            requestMoves(of: sessions.all.filter { !$0.isInternal }, within: within, to: url)
         case .pushAnswered(let id, let attempt, let answer):
             pushes.answered(id, attempt: attempt, answer, at: now, &effects)
         case .ordered(let number, let order):
@@ -744,11 +745,11 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         invites.tellPeers(of: session, event, &effects)
     }
 
-    /// Asks every device to connect again, here or elsewhere (CONN-12); now or never, for who connects has moved.
-    private mutating func requestMoves(within: Duration, to url: String?) {
+    /// Asks devices to connect again, here or elsewhere (CONN-12); now or never, for who connects has moved.
+    private mutating func requestMoves(of asked: [Session], within: Duration, to url: String?) {
         let event = effects.body(
             of: .moveRequested(MoveRequested(withinSeconds: max(0, within.seconds), webSocketURL: url)))
-        for session in sessions.all where !session.isInternal { effects.sendTransient(event, to: session) }
+        for session in asked { effects.sendTransient(event, to: session) }
     }
 
     // MARK: - Logins
@@ -849,7 +850,43 @@ package struct ExchangeCore: ProtocolCore, Sendable {
             act(for: call.inviter.principal, at: now, into: &outbox)
             invites.endByOperator(call, at: now, &effects)
             return .done(ended: 1)
+        case .removeFromRoom(let room, let user, let connection):
+            return expel(user, connection, from: room, at: now, into: &outbox)
+        case .removeFromGroup(let id, let user):
+            guard let group = groups[id] else { return .refused(.unknownGroup) }
+            guard group.members.contains(user) else { return .refused(.noMember) }
+            guard group.owner != user else { return .refused(.isOwner) }
+            act(for: .account(user), at: now, into: &outbox)
+            groups.remove(user, from: group, &effects)
+            effects.note(.memberRemoved(id, user))
+            return .done(ended: 1)
+        case .move(let user, let device, let within, let url):
+            let principals = sessions.principals(called: user)
+            guard accounts.account(id: user) != nil || !principals.isEmpty else { return .refused(.unknownUser) }
+            let asked = principals.flatMap { sessions.sessions(of: $0) }
+                .filter { !$0.isInternal && (device == nil || $0.endpoint.device == device) }
+            guard !asked.isEmpty else { return .refused(.noSession) }
+            requestMoves(of: asked, within: within, to: url)
+            for session in asked { effects.note(.moveRequested(session.endpoint, session.connection)) }
+            return .done(ended: asked.count)
         }
+    }
+
+    /// Takes a user out of a room, or one of its sessions.
+    private mutating func expel(
+        _ user: UserID, _ connection: ConnectionName?, from room: RoomName, at now: Instant,
+        into outbox: inout [Output]
+    ) -> OperatorResult {
+        let occupants = rooms.occupants(of: room)
+        guard !occupants.isEmpty else { return .refused(.unknownRoom) }
+        let expelled = occupants.filter {
+            $0.endpoint.user == user && (connection == nil || $0.participant.connection == connection)
+        }
+        guard let first = expelled.first else { return .refused(.noMember) }
+        act(for: first.endpoint.principal, at: now, into: &outbox)
+        rooms.expel(expelled, from: room, &effects)
+        for occupant in expelled { effects.note(.participantRemoved(room, occupant.endpoint)) }
+        return .done(ended: expelled.count)
     }
 
     // MARK: - Removed users

@@ -6,6 +6,8 @@ struct EventFilter {
     private let device: DeviceID
     /// The number of the newest event that was published, in the session's numbering.
     private var newest: Int64 = 0
+    /// This device's own in rooms.
+    private var connection: ConnectionName?
     private var rooms = RoomTable()
 
     init(device: DeviceID) { self.device = device }
@@ -15,6 +17,7 @@ struct EventFilter {
 
     /// A session begins, or resumes. The numbers of a new session begin after `sequence`.
     mutating func begin(_ grant: SessionGrant) {
+        connection = grant.connection
         if !grant.isResumed { newest = grant.sequence }
     }
 
@@ -29,6 +32,11 @@ struct EventFilter {
     mutating func passes(_ event: SignalingEvent) -> Bool {
         if case .inviteHandled(let handling) = event, handling.device == device {
             return false  // This device's own answer (INV-17).
+        }
+        if case .connectionDestroyed(let room, let name, _) = event, name == connection {
+            // The exchange's operator has taken it out, so it does not join again by itself.
+            rooms.leave(room)
+            return true
         }
         return rooms.note(event)
     }

@@ -34,7 +34,7 @@ struct ExchangeCommand: ParsableCommand {
             """,
         subcommands: [
             Status.self, Migrate.self, Users.self, Invites.self, Calls.self, Rooms.self, Groups.self, Logout.self,
-            Cancel.self, HangUp.self, Events.self,
+            Cancel.self, HangUp.self, Remove.self, Move.self, Events.self,
         ])
 
     /// Where the exchange of a configuration keeps its state.

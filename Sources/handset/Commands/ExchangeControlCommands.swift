@@ -190,6 +190,99 @@ extension ExchangeCommand {
         }
     }
 
+    /// `handset exchange remove`: takes a user out of a room or a group.
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "remove", abstract: "Take a user out of a room or a group of a running exchange.",
+            discussion: """
+                All in it are notified, the user included, which stays logged in and may join again. The owner of a group stays.
+                """)
+
+        @OptionGroup var place: ExchangePlace
+
+        @Option(help: "The room.")
+        var room: String?
+
+        @Option(help: "The group.")
+        var group: String?
+
+        @Option(help: "Only this connection of the user, as `handset exchange rooms --json` prints it; with --room.")
+        var connection: String?
+
+        @Flag(help: "Print the exchange's answer, a JSON object.")
+        var json = false
+
+        @Argument(help: "The user, by the user's own id.")
+        var user: String
+
+        func validate() throws {
+            guard (room == nil) != (group == nil) else { throw ValidationError("Give either --room or --group.") }
+            guard connection == nil || room != nil else { throw ValidationError("--connection goes with --room.") }
+        }
+
+        func run() async throws {
+            var members = ["user": user]
+            members["connection"] = connection
+            let path =
+                room.map { "rooms/\(ControlHTTPClient.escaped($0))" }
+                ?? "groups/\(ControlHTTPClient.escaped(group ?? ""))"
+            try await place.client().act("\(path)/remove", members, json: json) { count in
+                room == nil
+                    ? "\(user) has left the group."
+                    : "\(user): \(count) \(count == 1 ? "connection has" : "connections have") left the room."
+            }
+        }
+    }
+
+    /// `handset exchange move`: asks devices to connect again.
+    struct Move: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "move",
+            abstract: "Ask a user's devices to connect to a running exchange again, or to another one.",
+            discussion: """
+                Devices open the new connection first, and their calls continue. SIGUSR1 asks the devices of all users.
+                """)
+
+        @OptionGroup var place: ExchangePlace
+
+        @Option(help: "Only this device.")
+        var device: String?
+
+        @Option(help: "How long the devices have, in seconds.")
+        var within = 30
+
+        @Option(help: "The address of another exchange's WebSocket, such as wss://calls.example.org/v1/rtc.")
+        var url: String?
+
+        @Flag(help: "Print the exchange's answer, a JSON object.")
+        var json = false
+
+        @Argument(help: "The user, by the user's own id.")
+        var user: String
+
+        func run() async throws {
+            let body = ControlCoding.line(Body(device: device, within: within, url: url))
+            let path = "/v1/users/\(ControlHTTPClient.escaped(user))/move"
+            let answer = try await place.client().ask("POST", path, body: body)
+            let asked: ExchangeWire.Asked = try ControlHTTPClient.value(of: answer, json: json)
+            Terminal.print(
+                json
+                    ? ControlHTTPClient.text(answer.body)
+                    : "\(user): \(asked.asked) \(asked.asked == 1 ? "device was" : "devices were") asked to move.")
+        }
+
+        private struct Body: Encodable {
+            let device: String?
+            let within: Int
+            let url: String?
+
+            private enum CodingKeys: String, CodingKey {
+                case device, url
+                case within = "within_s"
+            }
+        }
+    }
+
     /// `handset exchange events`: what happens.
     struct Events: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

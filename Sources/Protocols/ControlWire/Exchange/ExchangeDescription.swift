@@ -26,7 +26,7 @@ public enum ExchangeDescription {
         var codes = InterfaceDescription.sharedCodes
         switch route.work {
         case .status, .users, .invites, .calls, .rooms, .groups: codes.append(.unavailable)
-        case .logOut, .endInvite, .endCall:
+        case .logOut, .endInvite, .endCall, .removeFromRoom, .removeFromGroup, .move:
             codes += [.unavailable, .unconfirmed] + InterfaceDescription.bodyCodes
         case .events, .description: break
         }
@@ -46,10 +46,14 @@ public enum ExchangeDescription {
         case .calls: return page("calls", of: "Call")
         case .rooms: return page("rooms", of: "Room")
         case .groups: return page("groups", of: "Group")
-        case .logOut, .endInvite, .endCall:
+        case .logOut, .endInvite, .endCall, .removeFromRoom, .removeFromGroup:
             return Shared.json(
                 Shared.object(["ended": Shared.integer], required: ["ended"]),
-                "It is done, and on disk: how many sessions, invitees or calls have ended")
+                "It is done, and on disk: how many sessions, invitees, calls or memberships have ended")
+        case .move:
+            return Shared.json(
+                Shared.object(["asked": Shared.integer], required: ["asked"]),
+                "It is done: how many devices were asked to move")
         case .events: return Shared.events
         case .description: return Shared.json(["type": "object"], "The description")
         }

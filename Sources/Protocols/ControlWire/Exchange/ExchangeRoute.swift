@@ -6,12 +6,12 @@ struct ExchangeRoute: InterfaceRoute {
     /// What the route is about.
     enum Work: Sendable, CaseIterable {
         case status, users, invites, calls, rooms, groups
-        case logOut, endInvite, endCall
+        case logOut, endInvite, endCall, removeFromRoom, removeFromGroup, move
         case events, description
     }
 
     let method: ControlRoute.Method
-    /// With ``userPart`` or ``invitePart`` in the place of a name.
+    /// With ``userPart``, ``invitePart``, ``roomPart`` or ``groupPart`` in the place of a name.
     let path: String
     /// The name in OpenAPI.
     let name: String
@@ -27,12 +27,15 @@ struct ExchangeRoute: InterfaceRoute {
     var isStream: Bool { work == .events }
 
     func variable(_ part: Substring) -> PathVariable? {
-        switch part {
-        case Self.userPart[...]: PathVariable(words: "The user's id", schema: Self.nameSchema, admits: { !$0.isEmpty })
-        case Self.invitePart[...]:
-            PathVariable(words: "The invite's id", schema: Self.nameSchema, admits: { !$0.isEmpty })
-        default: nil
-        }
+        let words: String? =
+            switch part {
+            case Self.userPart[...]: "The user's id"
+            case Self.invitePart[...]: "The invite's id"
+            case Self.roomPart[...]: "The room's name"
+            case Self.groupPart[...]: "The group's id"
+            default: nil
+            }
+        return words.map { PathVariable(words: $0, schema: Self.nameSchema, admits: { !$0.isEmpty }) }
     }
 
     private static let nameSchema: JSONValue = [
@@ -40,6 +43,8 @@ struct ExchangeRoute: InterfaceRoute {
     ]
     static let userPart = "{user}"
     static let invitePart = "{invite}"
+    static let roomPart = "{room}"
+    static let groupPart = "{group}"
 }
 
 extension ExchangeRoute {
@@ -83,7 +88,38 @@ extension ExchangeRoute {
                     name: "with", kind: .text(maximumBytes: ControlLimits.nameBytes),
                     words: "Who accepted, if several did")
             ]),
+        ExchangeRoute(
+            method: .post, path: "/v1/rooms/\(roomPart)/remove", name: "removeFromRoom",
+            words:
+                "Takes a user out of a room. All in the room are notified, the user included, which stays connected and may join again.",
+            work: .removeFromRoom, faults: [.noSuchRoom, .noSuchMember],
+            body: [
+                member("user", "The user", isRequired: true),
+                member("connection", "Only this connection of the user, as the list of rooms names it"),
+            ]),
+        ExchangeRoute(
+            method: .post, path: "/v1/groups/\(groupPart)/remove", name: "removeFromGroup",
+            words: "Takes a member out of a group, as if it had left. The owner stays.", work: .removeFromGroup,
+            faults: [.noSuchGroup, .noSuchMember, .wrongState], body: [member("user", "The member", isRequired: true)]),
+        ExchangeRoute(
+            method: .post, path: "/v1/users/\(userPart)/move", name: "move",
+            words: "Asks the connected devices of a user, or one of them, to connect again. Calls continue.",
+            work: .move, faults: [.noSuchUser, .noSuchDevice],
+            body: [
+                member("device", "Only this device"),
+                ControlRoute.Member(
+                    name: "within_s", kind: .integer(ExchangeRequest.Move.seconds),
+                    words: "How long the devices have, in seconds; 30 unless given"),
+                ControlRoute.Member(
+                    name: "url", kind: .webSocketURL,
+                    words: "The WebSocket's address to connect to; unless given, where they find this exchange"),
+            ]),
     ]
+
+    private static func member(_ name: String, _ words: String, isRequired: Bool = false) -> ControlRoute.Member {
+        ControlRoute.Member(
+            name: name, kind: .text(maximumBytes: ControlLimits.nameBytes), isRequired: isRequired, words: words)
+    }
 
     private static let interface: [ExchangeRoute] = [
         ExchangeRoute(
@@ -134,6 +170,27 @@ public enum ExchangeRequest: Hashable, Sendable {
     case endInvite(String)
     /// End a call; `with` names who accepted.
     case endCall(String, with: String?)
+    /// Take a user out of a room, or one of its connections.
+    case removeFromRoom(String, user: String, connection: String?)
+    /// Take a member out of a group.
+    case removeFromGroup(String, user: String)
+    /// Ask devices to connect again.
+    case move(Move)
+
+    /// Which devices are to connect again, when and where.
+    public struct Move: Hashable, Sendable {
+        /// Whose devices.
+        public let user: String
+        /// Nil for all.
+        public let device: String?
+        /// How long they have.
+        public let withinSeconds: Int
+        /// The WebSocket's address; nil for where they find this exchange.
+        public let url: String?
+
+        static let seconds: ClosedRange<Int64> = 0...3_600
+        static let usualSeconds = 30
+    }
 
     /// Entries in one page.
     public static let mostEntries = 100
@@ -178,10 +235,18 @@ public struct ExchangeOperation: Sendable {
         case .logOut: work = .request(.logOut(user: name, device: try Self.text("device", in: body)))
         case .endInvite: work = .request(.endInvite(name))
         case .endCall: work = .request(.endCall(name, with: try Self.text("with", in: body)))
+        case .removeFromRoom:
+            work = .request(
+                .removeFromRoom(
+                    name, user: try Self.requiredText("user", in: body),
+                    connection: try Self.text("connection", in: body)))
+        case .removeFromGroup:
+            work = .request(.removeFromGroup(name, user: try Self.requiredText("user", in: body)))
+        case .move: work = .request(.move(try ExchangeRequest.Move(user: name, body)))
         }
     }
 
-    private static func text(_ name: String, in body: [String: JSONValue]) throws(ControlProblem) -> String? {
+    fileprivate static func text(_ name: String, in body: [String: JSONValue]) throws(ControlProblem) -> String? {
         switch body[name] {
         case nil, .null?: return nil
         case .string(let text)? where (1...ControlLimits.nameBytes).contains(text.utf8.count): return text
@@ -189,6 +254,11 @@ public struct ExchangeOperation: Sendable {
             throw ControlProblem(
                 .wrongValue, "\(name) must be a text of 1 to \(ControlLimits.nameBytes) bytes, or be left out")
         }
+    }
+
+    private static func requiredText(_ name: String, in body: [String: JSONValue]) throws(ControlProblem) -> String {
+        guard let text = try text(name, in: body) else { throw ControlProblem(.wrongValue, "\(name) is missing") }
+        return text
     }
 
     /// The route of a request, and the name in its path.
@@ -212,6 +282,34 @@ extension ExchangeRequest.Page {
         } else {
             limit = ExchangeRequest.mostEntries
         }
+    }
+}
+
+extension ExchangeRequest.Move {
+    fileprivate init(user: String, _ body: [String: JSONValue]) throws(ControlProblem) {
+        self.user = user
+        device = try ExchangeOperation.text("device", in: body)
+        switch body["within_s"] {
+        case nil, .null?: withinSeconds = Self.usualSeconds
+        case .integer(let seconds)? where Self.seconds.contains(seconds): withinSeconds = Int(seconds)
+        case _?:
+            throw ControlProblem(
+                .wrongValue,
+                "within_s must be a whole number of \(Self.seconds.lowerBound) to \(Self.seconds.upperBound)")
+        }
+        switch body["url"] {
+        case nil, .null?: url = nil
+        case .string(let text)? where Self.isAddress(text): url = text
+        case _?:
+            throw ControlProblem(
+                .wrongValue, "url must be the address of a WebSocket, such as wss://calls.example.org/v1/rtc")
+        }
+    }
+
+    private static func isAddress(_ text: String) -> Bool {
+        guard let scheme = ["wss://", "ws://"].first(where: { text.hasPrefix($0) }) else { return false }
+        let rest = text.utf8.dropFirst(scheme.utf8.count)
+        return (1...ControlLimits.nameBytes).contains(rest.count) && rest.allSatisfy { (0x21...0x7e).contains($0) }
     }
 }
 

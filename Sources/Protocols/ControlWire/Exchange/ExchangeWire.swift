@@ -224,11 +224,20 @@ public enum ExchangeWire {
 
     /// What a request has done.
     public struct Done: Codable, Hashable, Sendable {
-        /// How many sessions, invitees or calls it has ended.
+        /// How many sessions, invitees, calls or memberships it has ended.
         public var ended: Int
 
         /// Makes an answer.
         public init(ended: Int) { self.ended = ended }
+    }
+
+    /// What a request to move has done.
+    public struct Asked: Codable, Hashable, Sendable {
+        /// How many devices were asked.
+        public var asked: Int
+
+        /// Makes an answer.
+        public init(asked: Int) { self.asked = asked }
     }
 }
 

@@ -70,6 +70,9 @@ extension ControlProblem {
         Kind(.noSuchUser, 404, "There is no such user"),
         Kind(.noSuchDevice, 404, "The device has no session"),
         Kind(.noSuchInvite, 404, "There is no such invite"),
+        Kind(.noSuchRoom, 404, "There is no such room"),
+        Kind(.noSuchGroup, 404, "There is no such group"),
+        Kind(.noSuchMember, 404, "The user is not in it"),
         Kind(.unconfirmed, 500, "It is not known whether the request was carried out"),
         Kind(.unavailable, 503, "The exchange cannot do it at present, and has changed nothing"),
     ]

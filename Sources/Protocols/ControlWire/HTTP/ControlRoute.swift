@@ -43,6 +43,7 @@ struct ControlRoute: InterfaceRoute {
             case cursor
             case acceptKey
             case music
+            case webSocketURL
             case choice([String])
         }
 

@@ -224,6 +224,8 @@ enum InterfaceDescription {
         case .acceptKey: return typed("string", ["pattern": "^[0-9*#A-D]$"])
         case .music:
             return typed("string", ["pattern": "^(bot$|/)", "maxLength": .integer(Int64(ControlLimits.pathBytes))])
+        case .webSocketURL:
+            return typed("string", ["pattern": .string("^wss?://[!-~]{1,\(ControlLimits.nameBytes)}$")])
         case .choice(let words):
             return typed("string", ["enum": .array(words.map { .string($0) } + (mayBeNull ? [.null] : []))])
         case .cursor: return typed("string", ["pattern": .string(cursorPattern)])

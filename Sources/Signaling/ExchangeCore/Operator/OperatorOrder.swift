@@ -18,11 +18,18 @@ package enum OperatorOrder: Hashable, Sendable {
     case endInvite(InviteID)
     /// End a call. `with` names the invitee if the invite has become several calls.
     case endCall(InviteID, with: UserID?)
+    /// Take the sessions of a user out of a room, or one of them by the name of its connection. They stay connected, and may join again.
+    case removeFromRoom(RoomName, UserID, ConnectionName?)
+    /// Take a member out of a group. The owner stays.
+    case removeFromGroup(GroupID, UserID)
+    /// Ask the devices of a user, or one of them, to connect again within a time, at an address if one is given (CONN-12).
+    case move(UserID, DeviceID?, within: Duration, to: String?)
 }
 
 /// What became of an order.
 package enum OperatorResult: Hashable, Sendable {
-    /// It was carried out: how many sessions, invitees or calls it ended. A user without a session may have had logins.
+    /// It was carried out: how many sessions, invitees, calls, or places in rooms and groups it ended, or how many devices were asked to
+    /// move. A user without a session may have had logins.
     case done(ended: Int)
     /// Nothing was changed.
     case refused(OperatorRefusal)
@@ -42,4 +49,12 @@ package enum OperatorRefusal: Hashable, Sendable {
     case unknownCall
     /// The invite has become several calls, of which one must be named.
     case severalCalls
+    /// The room has no one in it.
+    case unknownRoom
+    /// There is no such group.
+    case unknownGroup
+    /// The user is not in the room or group, or not on that connection.
+    case noMember
+    /// The owner of a group stays until the group is dismissed.
+    case isOwner
 }

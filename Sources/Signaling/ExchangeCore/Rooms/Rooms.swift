@@ -116,6 +116,13 @@ struct Rooms: Sendable {
         for room in rooms(of: session) { _ = remove(session, from: room, reason: reason, &effects) }
     }
 
+    /// Takes participants out of a room at the operator's request. Each learns of it as the others do.
+    mutating func expel(_ expelled: [Occupant], from room: RoomName, _ effects: inout Effects) {
+        for occupant in expelled {
+            _ = remove(occupant.session, from: room, reason: "removed", &effects, informs: occupant.endpoint)
+        }
+    }
+
     /// Passes a signal to one participant of a room, or to all of them in one order (SIG-1).
     func pass(_ params: RoomSignal, from session: SessionID, _ effects: inout Effects) throws(RPCError) {
         try RequestChecks.check(signal: params.type, params.data)
@@ -193,9 +200,11 @@ struct Rooms: Sendable {
 
     /// Removes a session from a room, and notifies the remaining participants.
     ///
+    /// - Parameter leaver: Its device, if that does not know yet.
     /// - Returns: Whether it was in the room.
     private mutating func remove(
-        _ session: SessionID, from room: RoomName, reason: String, _ effects: inout Effects
+        _ session: SessionID, from room: RoomName, reason: String, _ effects: inout Effects,
+        informs leaver: Endpoint? = nil
     ) -> Bool {
         guard let index = occupantsByRoom[room]?.firstIndex(where: { $0.session == session }),
             let left = occupantsByRoom[room]?.remove(at: index)
@@ -211,7 +220,9 @@ struct Rooms: Sendable {
         let destroyed = effects.body(
             of: .connectionDestroyed(
                 ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)))
-        for other in occupants(of: room) { effects.notify(other.endpoint, destroyed) }
+        for endpoint in occupants(of: room).map(\.endpoint) + [leaver].compactMap({ $0 }) {
+            effects.notify(endpoint, destroyed)
+        }
         return true
     }
 

@@ -133,6 +133,11 @@ extension ExchangeCore {
         case .endSession(let user, let device): 4 + peers(of: .account(user)) { $0.endpoint.device == device }
         case .endInvite(let invite): 4 * (invites[invite]?.invitees.count ?? 1)
         case .endCall: 4
+        case .removeFromRoom(let room, let user, _):
+            4 + 2 * rooms.occupants(of: room).count
+                * max(1, rooms.occupants(of: room).count { $0.endpoint.user == user })
+        case .removeFromGroup(let group, _): 4 + 2 * groups.members(of: group).count
+        case .move(let user, _, _, _): 4 + sessions.principals(called: user).reduce(0) { $0 + sessions.count(of: $1) }
         }
     }
 

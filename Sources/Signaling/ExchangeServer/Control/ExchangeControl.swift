@@ -89,7 +89,7 @@ final class ExchangeControl: ControlPoint {
         switch work {
         case .status, .users, .invites, .calls, .rooms, .groups:
             ControlFault(.unavailable, "the exchange did not answer within 10 s; try again later")
-        case .logOut, .endInvite, .endCall:
+        case .logOut, .endInvite, .endCall, .removeFromRoom, .removeFromGroup, .move:
             ControlFault(
                 .unconfirmed,
                 "the exchange did not confirm it within 10 s, because its database is slow; it may still do it: look at the lists"

@@ -28,6 +28,9 @@ struct ExchangeDesk: Sendable {
         case .logOut(let user, let device): logOut(user, device, then)
         case .endInvite(let invite): endInvite(invite, then)
         case .endCall(let invite, let peer): endCall(invite, with: peer, then)
+        case .removeFromRoom(let room, let user, let connection): remove(user, connection, fromRoom: room, then)
+        case .removeFromGroup(let group, let user): remove(user, fromGroup: group, then)
+        case .move(let move): self.move(move, then)
         }
     }
 
@@ -131,10 +134,37 @@ struct ExchangeDesk: Sendable {
         obey(.endCall(invite, with: user), then)
     }
 
-    private func obey(_ order: OperatorOrder, _ then: @escaping Then) {
+    private func remove(
+        _ name: String, _ connection: String?, fromRoom roomName: String, _ then: @escaping Then
+    ) {
+        guard let room = try? RoomName(roomName) else { return then(Self.outcome(of: .unknownRoom)) }
+        let member = connection.map { try? ConnectionName($0) }
+        guard let user = try? UserID(name), member != .some(nil) else { return then(Self.outcome(of: .noMember)) }
+        obey(.removeFromRoom(room, user, member ?? nil), then)
+    }
+
+    private func remove(_ name: String, fromGroup groupName: String, _ then: @escaping Then) {
+        guard let group = try? GroupID(groupName) else { return then(Self.outcome(of: .unknownGroup)) }
+        guard let user = try? UserID(name) else { return then(Self.outcome(of: .noMember)) }
+        obey(.removeFromGroup(group, user), then)
+    }
+
+    private func move(_ move: ExchangeRequest.Move, _ then: @escaping Then) {
+        guard let user = try? UserID(move.user) else { return then(Self.outcome(of: .unknownUser)) }
+        let device = move.device.map { try? DeviceID($0) }
+        guard device != .some(nil) else { return then(Self.outcome(of: .noSession)) }
+        obey(.move(user, device ?? nil, within: .seconds(move.withinSeconds), to: move.url), then) {
+            .json(ExchangeWire.Asked(asked: $0))
+        }
+    }
+
+    private func obey(
+        _ order: OperatorOrder, _ then: @escaping Then,
+        answer: @escaping @Sendable (Int) -> ControlHTTPAnswer = { .json(ExchangeWire.Done(ended: $0)) }
+    ) {
         hub.value.obey(order) { outcome in
             switch outcome {
-            case .obeyed(.done(let count)): then { .json(ExchangeWire.Done(ended: count)) }
+            case .obeyed(.done(let count)): then { answer(count) }
             case .obeyed(.refused(let refusal)): then(Self.outcome(of: refusal))
             case .unchanged(let error): then(Self.fault(.unavailable, error.message))
             case .unknown:
@@ -155,6 +185,10 @@ struct ExchangeDesk: Sendable {
         case .inviteEnded: fault(.wrongState, "the invite has ended")
         case .unknownCall: fault(.noSuchCall, "there is no such call, or it has ended")
         case .severalCalls: fault(.severalCalls, "several users have accepted the invite; name one of them: with")
+        case .unknownRoom: fault(.noSuchRoom, "there is no one in a room of that name")
+        case .unknownGroup: fault(.noSuchGroup, "there is no such group")
+        case .noMember: fault(.noSuchMember, "the user is not in it, or not on that connection")
+        case .isOwner: fault(.wrongState, "the owner cannot be removed from a group, only dismiss it")
         }
     }
 

@@ -96,7 +96,10 @@ extension ExchangeHappening {
             self.init(.loginEnded)
             (self.user, reason) = (user.text, cause.rawValue)
         // What an operator ends times out, and a session whose token ends loses its connection.
-        case .inviteEndedByOperator, .tokenExpired, .connectionRefused, .pushMade, .pushFailed, .pushDied: return nil
+        case .inviteEndedByOperator, .participantRemoved, .memberRemoved, .moveRequested, .tokenExpired,
+            .connectionRefused,
+            .pushMade, .pushFailed, .pushDied:
+            return nil
         }
     }
 

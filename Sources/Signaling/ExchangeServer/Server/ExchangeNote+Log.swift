@@ -12,7 +12,7 @@ extension ExchangeNote {
         case .pushMade, .pushFailed: .debug
         case .pushDied: .warning
         case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut, .inviteGaveWay: .debug
-        case .inviteEndedByOperator: .notice
+        case .inviteEndedByOperator, .participantRemoved, .memberRemoved, .moveRequested: .notice
         case .connectionRefused: .notice
         }
     }
@@ -27,6 +27,9 @@ extension ExchangeNote {
         case .inviteCancelled: "Invite cancelled"
         case .inviteTimedOut: "Invite timed out"
         case .inviteEndedByOperator: "The operator ends an invite"
+        case .participantRemoved: "The operator takes a participant out of a room"
+        case .memberRemoved: "The operator takes a member out of a group"
+        case .moveRequested: "The operator asks a device to move"
         case .inviteGaveWay: "Invite timed out: its invitee had too many from strangers"
         case .callEnded: "Call ended"
         case .connectionRefused: "Connection refused"
@@ -45,7 +48,7 @@ extension ExchangeNote {
         case .sessionStarted(let endpoint, let connection, let resumed):
             Self.metadata(endpoint, connection).merging(["resumed": "\(resumed)"]) { first, _ in first }
         case .sessionEnded(let endpoint, let connection), .sessionLost(let endpoint, let connection),
-            .tokenExpired(let endpoint, let connection):
+            .tokenExpired(let endpoint, let connection), .moveRequested(let endpoint, let connection):
             Self.metadata(endpoint, connection)
         case .inviteSent(let invite, let inviter, let invitees):
             ["invite": "\(invite)", "inviter": "\(inviter.user)", "invitees": .array(invitees.map { "\($0)" })]
@@ -56,6 +59,9 @@ extension ExchangeNote {
             ]
         case .inviteCancelled(let invite), .inviteTimedOut(let invite), .inviteEndedByOperator(let invite):
             ["invite": "\(invite)"]
+        case .participantRemoved(let room, let endpoint):
+            ["room": "\(room)", "user": "\(endpoint.user)", "device": "\(endpoint.device)"]
+        case .memberRemoved(let group, let user): ["group": "\(group)", "user": "\(user)"]
         case .inviteGaveWay(let invite, let user): ["invite": "\(invite)", "user": "\(user)"]
         case .callEnded(let invite, _, let reason, let duration):
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
