@@ -117,7 +117,8 @@ final class AttackersModel {
         steps += 1
         oracle.now = exchange.now
         switch wire.number(0...999) {
-        case 0..<700: try attack()
+        case 0..<692: try attack()
+        case 692..<700: try giveOrder()
         case 700..<800: try honestStep()
         case 800..<830: try connect()
         case 830..<850: try drop()
@@ -156,7 +157,12 @@ final class AttackersModel {
         }
     }
 
-    func feed(_ input: ExchangeCore.Input) throws { try take(exchange.handle(input)) }
+    @discardableResult
+    func feed(_ input: ExchangeCore.Input) throws -> [ExchangeCore.Output] {
+        let outputs = exchange.handle(input)
+        try take(outputs)
+        return outputs
+    }
 
     private func take(_ outputs: [ExchangeCore.Output], of frame: Frame? = nil) throws {
         oracle.now = exchange.now

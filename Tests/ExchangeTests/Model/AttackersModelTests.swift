@@ -26,5 +26,6 @@ private enum Run {
         let counts = model.oracle.counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         print("seed \(seed): \(model.steps) steps; \(counts.joined(separator: ", "))")
         #expect(model.oracle.counts["resumed", default: 0] > 0)
+        #expect(model.oracle.counts.contains { $0.key.hasPrefix("done: ") && $0.value > 0 })
     }
 }

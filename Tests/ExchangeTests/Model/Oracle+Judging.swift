@@ -207,8 +207,10 @@ extension Oracle {
         case .inviteGaveWay(let id, let user): try gaveWay(id.text, with: user.text)
         case .inviteCancelled(let id): withdrawn(id.text)
         case .sessionStarted(let endpoint, let connection, _): startedAs = (connection, bearer(of: endpoint.principal))
-        case .loginEnded, .sessionEnded, .sessionLost, .inviteSent, .inviteAnswered, .inviteEndedByOperator, .callEnded,
-            .connectionRefused, .tokenExpired, .pushMade, .pushFailed, .pushDied:
+        case .inviteEndedByOperator(let id):
+            try require(endedByOperator.contains(id.text), "\(id) is ended for an operator that has not asked")
+        case .loginEnded, .sessionEnded, .sessionLost, .inviteSent, .inviteAnswered, .callEnded, .participantRemoved,
+            .memberRemoved, .moveRequested, .connectionRefused, .tokenExpired, .pushMade, .pushFailed, .pushDied:
             break
         }
     }
@@ -238,6 +240,7 @@ extension Oracle {
     /// Everything that this step owes has come.
     private func settle(_ isDelivered: Bool) throws(Violation) {
         endedNow = [:]
+        endedByOperator = []
         guard isDelivered else { return restart() }
         for duty in due {
             let seat = seats[duty.seat]

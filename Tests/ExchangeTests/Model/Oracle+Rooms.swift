@@ -67,7 +67,7 @@ extension Oracle {
 
     // MARK: - Rooms
 
-    private func occupants(of room: String) -> [Seat] { (rooms[room] ?? []).compactMap { seats[$0] } }
+    func occupants(of room: String) -> [Seat] { (rooms[room] ?? []).compactMap { seats[$0] } }
 
     private func applyJoin(
         _ frame: Frame, _ seat: Seat, _ result: HeardResult.Body, isWhole: Bool
@@ -186,7 +186,7 @@ extension Oracle {
         notify(group.members + [seat.user], "groupChanged \(id) joined \(seat.user)")
     }
 
-    private func notify(_ users: [String], _ key: String) {
+    func notify(_ users: [String], _ key: String) {
         for user in users { for seat in registered(user) { expect(key, of: seat) } }
     }
 }

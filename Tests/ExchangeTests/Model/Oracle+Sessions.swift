@@ -125,7 +125,7 @@ extension Oracle {
         }
     }
 
-    private func drop(_ seat: Seat) {
+    func drop(_ seat: Seat) {
         guard let connection = seat.connection else { return end(seat.id, tells: false) }
         if closed[connection] == nil { mustClose.insert(connection) } else { end(seat.id, tells: false) }
     }
@@ -133,7 +133,8 @@ extension Oracle {
     func endsByLogout(_ id: String) throws(Violation) {
         guard let seat = seats[id] else { return }
         let isOver =
-            logins[seat.login].hasEnded || (seat.place.bearer.hasAccount && seat.place.bearer != account(seat.user))
+            logins[seat.login].hasEnded || endedByOperator.contains(id)
+            || (seat.place.bearer.hasAccount && seat.place.bearer != account(seat.user))
         try require(isOver, "\(seat.place) is logged out for no reason")
         calls = calls.mapValues { $0.filter { $0.peer(of: seat.place) == nil } }
         end(id, tells: false)

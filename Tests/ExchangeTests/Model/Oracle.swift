@@ -88,6 +88,8 @@ final class Oracle {
     var due: Set<Duty> = []
     /// Sessions that this step has ended, which may hear what comes of that.
     var endedNow: [ConnectionID: Bearer] = [:]
+    /// Sessions and invites that the operator ends in this step.
+    var endedByOperator: Set<String> = []
     /// As whom the exchange has taken in who began a session last.
     var startedAs: (on: ConnectionID, Bearer)?
     /// Connections that this step must close.
