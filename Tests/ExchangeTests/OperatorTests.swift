@@ -319,6 +319,44 @@ private func accept(_ invite: InviteID) -> ClientRequest { .inviteAccept(InviteA
         throw RPCError(.internalError, "the list has no end")
     }
 
+    @Test("A page of users ends when it has a thousand devices, and the pages have each user once")
+    func manyDevices() throws {
+        var settings = ExchangeCore.Settings()
+        settings.sessionsPerUser = 64
+        let users = (0..<40).map { Account(id: UserID(ours: "user\(10 + $0)")) }
+        var scenario = ExchangeScenario(settings: settings, users: users)
+        for user in users { for number in 0..<60 { _ = scenario.device(DeviceID(ours: "d\(number)"), of: user.id) } }
+        var core = scenario.core
+        let first = core.users(after: nil, atMost: 100)
+        #expect(first.entries.count == 17 && first.next == "user26")
+        let entries = try all { core.users(after: $0, atMost: 100) }
+        #expect(entries.map(\.id) == users.map(\.id) && entries.allSatisfy { $0.devices.count == 60 })
+    }
+
+    @Test("Groups are listed by owner, each once, also of owners who are in other groups", arguments: [1, 2, 7])
+    func groupPages(_ size: Int) throws {
+        let users = (0..<4).map { Account(id: UserID(ours: "user\($0)")) }
+        var scenario = ExchangeScenario(users: users)
+        let devices = users.map { scenario.device("d", of: $0.id) }
+        var ids: [[String]] = [[], [], [], []]
+        for number in [5, 1, 4, 2, 3] {
+            for (owner, device) in devices.enumerated() where owner != 2 {
+                let id = GroupID(ours: "g\(number)-\(owner)")
+                let members = users.map(\.id)
+                _ = scenario.request(.groupCreate(GroupCreate(group: id, members: members)), from: device)
+                ids[owner].append(id.text)
+            }
+        }
+        _ = scenario.request(.groupDismiss(GroupDismiss(group: "g4-1")), from: devices[1])
+        ids[1].removeAll { $0 == "g4-1" }
+        var core = scenario.core
+        let entries = try all { core.allGroups(after: $0.flatMap { OperatorCursor($0) }, atMost: size) }
+        #expect(entries.map(\.id.text) == ids.flatMap { $0.sorted() })
+        var restored = ExchangeScenario(restoring: scenario.saved, at: scenario.timeline.now, users: users).core
+        let again = try all { restored.allGroups(after: $0.flatMap { OperatorCursor($0) }, atMost: size) }
+        #expect(again == entries)
+    }
+
     @Test("A page of users without invites looks at a thousand of them, and names where it stopped")
     func bounded() throws {
         let users = (0..<2_500).map { Account(id: UserID(ours: "user\(10_000 + $0)")) }

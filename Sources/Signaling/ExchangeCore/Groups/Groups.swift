@@ -1,3 +1,4 @@
+import Core
 import SignalWire
 
 /// Some users under one id (GRP-1).
@@ -19,7 +20,8 @@ struct Groups: Sendable {
     private var byID: [GroupID: Group] = [:]
     /// The groups that a user is in, in the order of joining.
     private var joined: [UserID: [GroupID]] = [:]
-    private var owned: [UserID: Int] = [:]
+    /// The groups that a user owns, in the order of their ids.
+    private var owned: [UserID: [GroupID]] = [:]
     /// The groups that changed since ``recordChanges(_:into:)``.
     private var changed: Set<GroupID> = []
 
@@ -34,7 +36,16 @@ struct Groups: Sendable {
     /// The groups that `user` is in, in the order of joining.
     func groups(of user: UserID) -> [Group] { (joined[user] ?? []).compactMap { byID[$0] } }
 
-    func owns(_ user: UserID) -> Int { owned[user] ?? 0 }
+    /// The first groups that `user` owns in the order of their ids behind the id `after`.
+    ///
+    /// - Complexity: Logarithmic in the groups that the user owns.
+    func groups(ownedBy user: UserID, after id: String?, atMost limit: Int) -> [Group] {
+        let own = owned[user] ?? []
+        let first = id.map { id in own.sortedIndex(behind: { $0.text > id }) } ?? 0
+        return own[first...].prefix(limit).compactMap { byID[$0] }
+    }
+
+    func owns(_ user: UserID) -> Int { owned[user]?.count ?? 0 }
     func joins(_ user: UserID) -> Int { joined[user]?.count ?? 0 }
 
     /// A group that a user is in.
@@ -127,8 +138,8 @@ struct Groups: Sendable {
     mutating func dismiss(_ group: Group, _ effects: inout Effects) {
         changed.insert(group.id)
         byID[group.id] = nil
-        let left = owns(group.owner) - 1
-        owned[group.owner] = left > 0 ? left : nil
+        owned[group.owner]?.removeAll { $0 == group.id }
+        if owned[group.owner]?.isEmpty == true { owned[group.owner] = nil }
         for member in group.members { forget(group.id, of: member) }
         Self.notify(group.members, GroupChanged(group: group.id, change: .dismissed, user: group.owner), &effects)
     }
@@ -165,7 +176,8 @@ struct Groups: Sendable {
     /// Adds a group that is on disk already.
     mutating func restore(_ group: Group) {
         byID[group.id] = group
-        owned[group.owner, default: 0] += 1
+        let index = (owned[group.owner] ?? []).sortedIndex(behind: { $0 >= group.id })
+        owned[group.owner, default: []].insert(group.id, at: index)
         for member in group.members { joined[member, default: []].append(group.id) }
     }
 

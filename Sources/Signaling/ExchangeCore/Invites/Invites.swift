@@ -46,6 +46,14 @@ struct Invites: Sendable {
 
     /// The open invites from `user`, oldest first.
     func sent(by user: UserID) -> [InviteID] { open.sent(by: user) }
+    /// The first open invites from `user` behind a number, oldest first.
+    ///
+    /// - Complexity: Logarithmic in the user's invites.
+    func sent(by user: UserID, after number: UInt64, atMost limit: Int) -> [InviteRecord] {
+        let own = open.sent(by: user)
+        let first = own.sortedIndex(behind: { records[$0].map { $0.number > number } ?? true })
+        return own[first...].prefix(limit).compactMap { records[$0] }
+    }
     /// The open invites to `user`, whether it has answered or not, oldest first.
     func received(by user: UserID) -> [InviteID] { open.received(by: user) }
     /// The open invites in a group, oldest first.

@@ -15,7 +15,7 @@ package enum OperatorView {
     package static let mostEntries = 100
     /// Users whose invites, calls or groups are looked at for one page: most have none.
     package static let mostUsers = 1_000
-    /// Members of rooms and groups in one page, unless the first entry alone has more.
+    /// Devices of users, and members of rooms, groups and invites in one page, unless the first entry alone has more.
     package static let mostMembers = 1_000
 
     /// A user, and its devices that are or were just connected.
@@ -87,11 +87,16 @@ extension ExchangeCore {
         var page = OperatorPage<OperatorView.User>()
         let all = accounts.directory.all
         let first = Self.index(after: after, in: all)
-        for account in all[first...].prefix(limit) {
-            page.entries.append(
-                OperatorView.User(id: account.id, publicIDs: account.publicIDs, devices: devices(of: account.id)))
+        var members = 0
+        for (index, account) in zip(first..., all[first...].prefix(limit)) {
+            let devices = devices(of: account.id)
+            page.entries.append(OperatorView.User(id: account.id, publicIDs: account.publicIDs, devices: devices))
+            members += devices.count
+            guard page.entries.count < limit, members < OperatorView.mostMembers else {
+                page.next = index + 1 < all.count ? account.id.text : nil
+                return page
+            }
         }
-        if first + limit < all.count { page.next = page.entries.last?.id.text }
         return page
     }
 
@@ -106,9 +111,7 @@ extension ExchangeCore {
         after: OperatorCursor?, atMost limit: Int, at now: Instant
     ) -> OperatorPage<OperatorView.Invite> {
         byUser(after: after, atMost: limit) { [invites] user, after, room in
-            let records = invites.sent(by: user).lazy.compactMap { invites[$0] }
-            let next = records.filter { !$0.isEnded && $0.number > after?.number ?? 0 }.prefix(room)
-            return next.map { record in
+            invites.sent(by: user, after: after?.number ?? 0, atMost: room).map { record in
                 let entry = OperatorView.Invite(
                     id: record.id, inviter: record.inviter, group: record.group, invitees: record.invitees,
                     pending: record.pending, age: record.sentAt.duration(to: now),
@@ -137,9 +140,7 @@ extension ExchangeCore {
         after: OperatorCursor?, atMost limit: Int
     ) -> OperatorPage<OperatorView.Group> {
         byUser(after: after, atMost: limit) { [groups] user, after, room in
-            guard groups.owns(user) > 0 else { return [] }
-            let own = groups.groups(of: user).filter { $0.owner == user && $0.id.text > after?.name ?? "" }
-            return own.sorted { $0.id < $1.id }.prefix(room).map { group in
+            groups.groups(ownedBy: user, after: after?.name, atMost: room).map { group in
                 let entry = OperatorView.Group(
                     id: group.id, name: group.name, owner: group.owner, members: group.members)
                 return (.name(group.id.text), entry, group.members.count)
