@@ -114,7 +114,8 @@ extension ControlRoute.Member {
     /// The value of a parameter of the query; nil if it is not of the kind.
     fileprivate func value(of text: String) -> JSONValue? {
         switch kind {
-        case .text, .path, .keys, .cursor, .acceptKey, .music, .webSocketURL, .choice: text.isEmpty ? nil : .string(text)
+        case .text(let bytes): text.isEmpty || text.utf8.count > bytes ? nil : .string(text)
+        case .path, .keys, .cursor, .acceptKey, .music, .webSocketURL, .choice: text.isEmpty ? nil : .string(text)
         case .callNumber: Digits.number(text, upTo: Int64.max).flatMap { $0 > 0 ? .integer($0) : nil }
         case .integer(let range):
             Digits.number(text, upTo: Int64.max).flatMap { range.contains($0) ? .integer($0) : nil }
@@ -125,7 +126,8 @@ extension ControlRoute.Member {
 
     fileprivate var kindWords: String {
         switch kind {
-        case .text, .path, .keys, .acceptKey, .music, .webSocketURL: "a text"
+        case .text(let bytes): "a text of 1 to \(bytes) bytes"
+        case .path, .keys, .acceptKey, .music, .webSocketURL: "a text"
         case .choice(let words): words.joined(separator: " or ")
         case .callNumber: "the number of a call"
         case .integer(let range): "a number from \(range.lowerBound) to \(range.upperBound)"
