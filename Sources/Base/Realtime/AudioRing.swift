@@ -54,6 +54,11 @@ public struct AudioRing: ~Copyable {
         @_noAllocation @_noLocks
         public mutating func close() { unsafe slots.indices.pointee.closed.store(true, ordering: .releasing) }
 
+        /// Samples that were ever written: where the next one goes, as ``Consumer/position`` counts.
+        public var position: Int {
+            @_noAllocation @_noLocks get { unsafe slots.indices.pointee.written.load(ordering: .relaxed) }
+        }
+
         // Mutating, so that it can be called on an optional producer; see `Consumer.hasEnded()`.
         /// Whether `write` would take `count` samples now.
         @_noAllocation @_noLocks
@@ -128,6 +133,11 @@ public struct AudioRing: ~Copyable {
         /// ``count``, for an optional consumer.
         @_noAllocation @_noLocks
         public mutating func available() -> Int { count }
+
+        /// Samples that were ever read or left out: where the next one comes from.
+        public var position: Int {
+            @_noAllocation @_noLocks get { unsafe slots.indices.pointee.consumed.load(ordering: .relaxed) }
+        }
 
         /// Samples waiting: the delay this ring adds.
         public var count: Int {

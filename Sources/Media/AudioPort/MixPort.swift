@@ -13,6 +13,7 @@ public struct MixPort: ~Copyable, Sendable {
     private var sentEdge = SoundEdge()
     private var heardCushion = RingCushion()
     private var sentCushion = RingCushion()
+    private var shared: SharedFrameWriter
     /// Frames for the caller that are still to be left out.
     private var surplus = 0
     /// Frames that were left out in either direction, because they would have been late.
@@ -32,17 +33,24 @@ public struct MixPort: ~Copyable, Sendable {
         let orders = SPSCRing<PlayOrder>(capacity: 2)
         let reports = SPSCRing<PlayReport>(capacity: 2)
         let turnEvents = SPSCRing<TurnEvent>(capacity: 2)
+        let shared = SharedFrameReader.pair()
         return MixPair(
-            port: MixPort(heard: heard.consumer, queue: queue.producer),
+            port: MixPort(heard: heard.consumer, queue: queue.producer, shared: shared.writer),
             line: PortLine(
                 heard: heard.producer, queue: queue.consumer, orders: orders.consumer, reports: reports.producer,
-                turnEvents: turnEvents.producer, rate: .hz48000, turns: nil, signal: nil))
+                turnEvents: turnEvents.producer, rate: .hz48000, turns: nil, signal: nil, shared: shared.reader))
     }
 
-    private init(heard: consuming AudioRing.Consumer, queue: consuming AudioRing.Producer) {
+    private init(
+        heard: consuming AudioRing.Consumer, queue: consuming AudioRing.Producer, shared: consuming SharedFrameWriter
+    ) {
         self.heard = heard
         self.queue = queue
+        self.shared = shared
     }
+
+    /// How the call sends what it hears of the mix, as of its last frame.
+    public var sharing: FrameSharing { @_noAllocation @_noLocks get { shared.sharing } }
 
     /// Whether the call has ended, or its line has left it.
     public var isOver: Bool { @_noAllocation @_noLocks mutating get { heard.hasEnded() } }
@@ -52,6 +60,7 @@ public struct MixPort: ~Copyable, Sendable {
     /// - Returns: Samples of sound in it.
     @_noAllocation @_noLocks
     public mutating func take(into frame: inout MutableSpan<Int16>) -> Int {
+        shared.update()
         let count = heard.read(into: &frame)
         if count == frame.count { heardEdge.join(&frame) } else { heardEdge.shape(&frame, soundSamples: count) }
         let waiting = heard.count
@@ -70,9 +79,12 @@ public struct MixPort: ~Copyable, Sendable {
 
     /// Gives the caller its next frame, of ``frameSamples`` samples. A caller that reads none gets no more than 80 ms ahead.
     ///
-    /// - Parameter work: Room for one frame.
+    /// - Parameters:
+    ///   - work: Room for one frame.
+    ///   - encoded: The same frame as it can be sent, if it is encoded for several calls. The call gets it unless its samples were changed
+    ///     on the way.
     @_noAllocation @_noLocks
-    public mutating func give(_ frame: Span<Int16>, through work: inout SampleBuffer) {
+    public mutating func give(_ frame: Span<Int16>, through work: inout SampleBuffer, encoded: SharedFrame? = nil) {
         let waiting = Self.capacity &- queue.space
         let found = sentCushion.surplus(of: waiting)
         if found > 0 { surplus = found }
@@ -82,6 +94,7 @@ public struct MixPort: ~Copyable, Sendable {
             return sentEdge.expectCut()
         }
         if sentEdge.isAtRest {
+            if let encoded { shared.give(encoded, at: queue.position) }
             _ = queue.write(frame)
             sentEdge.pass(frame)
         } else {

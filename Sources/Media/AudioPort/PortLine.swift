@@ -35,6 +35,9 @@ public struct PortLine: ~Copyable, Sendable {
     private var isMadeUp = false
     /// Of a joined call: sound of its peer was passed.
     private var hasSpoken = false
+    /// Of a mixer's call: frames that are encoded for several calls.
+    private var shared: SharedFrameReader?
+    private var sharedFrame: SharedFrame?
     /// How turns were taken so far; nil if that is not followed.
     public var summary: TurnSummary? { @_noAllocation @_noLocks get { report.turns } }
 
@@ -42,8 +45,9 @@ public struct PortLine: ~Copyable, Sendable {
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
         orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
         turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal?,
-        joined: JoinedQueue? = nil
+        joined: JoinedQueue? = nil, shared: consuming SharedFrameReader? = nil
     ) {
+        self.shared = shared
         self.joined = joined
         widestRate = rate.rawValue
         self.heard = heard
@@ -75,7 +79,9 @@ public struct PortLine: ~Copyable, Sendable {
             count = takeTurn(received, &sending)
         } else {
             leaveOutLateSound()
+            let position = queue.position
             count = queue.read(into: &sending)
+            sharedFrame = edge.isAtRest && count == sending.count ? shared?.take(at: position) : nil
             report.consumed &+= count
             joined?.noteRest(queue.count)
         }
@@ -85,6 +91,18 @@ public struct PortLine: ~Copyable, Sendable {
         _ = reports.push(report)
         handle?.signal()
     }
+
+    /// The frame of the last ``exchange(received:sending:)`` as a mixer has encoded it for several calls, if its samples are those that
+    /// were provided: once.
+    @_noAllocation @_noLocks
+    package mutating func takeSharedFrame() -> SharedFrame? {
+        defer { sharedFrame = nil }
+        return sharedFrame
+    }
+
+    /// Notifies a mixer of how the call sends what it hears.
+    @_noAllocation @_noLocks
+    package mutating func note(_ sharing: FrameSharing) { shared?.note(sharing) }
 
     /// Runs one frame in which the caller hears something else: what a program has queued waits, and the program receives what the caller
     /// says. What a mixer sends is of this moment, and is left out: the caller hears the mix without delay afterwards.
@@ -338,7 +356,7 @@ package struct SoundEdge: BitwiseCopyable {
     }
 
     /// Whether frames pass as they are.
-    var isAtRest: Bool {
+    package var isAtRest: Bool {
         @_noAllocation @_noLocks get { !isCutExpected && falling == 0 && risen >= Self.length }
     }
 

@@ -1,6 +1,7 @@
 // CallMedia: one call's media, from datagrams to samples and back, without sockets, threads or clocks.
 
 internal import AudioKit
+internal import AudioPort
 package import Core
 internal import Playout
 internal import RTP
@@ -457,6 +458,7 @@ package struct MediaCall: ~Copyable {
         // playback has its own ticks.
         let isMadeUp = usesCard || !received.hear(into: &scratch.heard, samples, due: due)
         begin()
+        audio.tell(sends && !control.isStopped ? sent.sharing : .alone)
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, samples, isRecorded: hasBegun, isEarly: isEarly)
         } else if hasBegun {
@@ -489,6 +491,7 @@ package struct MediaCall: ~Copyable {
     private mutating func sendFrame(
         _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
     ) {
+        let shared = audio.takeSharedFrame()
         guard sends, peer.canSend, !control.isStopped, soundLimit.allows(at: now), let path = peer.path else {
             control.paused()
             return sent.interrupt()
@@ -500,8 +503,9 @@ package struct MediaCall: ~Copyable {
             sent.noteEvent()
         } else {
             switch sent.write(
-                samples, count: clock.frameSamples, soundRate: audio.soundRate, through: &frame, to: &peer, at: now,
-                into: &packet)
+                samples, count: clock.frameSamples, shared: shared, soundRate: audio.soundRate, through: &frame,
+                to: &peer,
+                at: now, into: &packet)
             {
             case .packet(let bytes): length = bytes
             case .pause:

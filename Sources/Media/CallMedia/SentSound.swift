@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import AudioPort
 internal import Core
 internal import RTP
 internal import Realtime
@@ -16,6 +17,19 @@ struct SentSound: ~Copyable {
     private var marker = true
     private var redundancy = RedundancyWriter(depth: 0)
     private var leastExpectedLossPercent: Int
+    private var stream = Stream.own
+    /// The last frame of a stream that others encode.
+    private var previous = SampleBuffer(capacity: SentSound.sharedSamples)
+
+    /// Whose frames are sent. A peer decodes one stream, so between two of them comes a frame that refers to none before it.
+    private enum Stream: BitwiseCopyable {
+        /// Those of this call's encoder.
+        case own
+        /// Those that a mixer has encoded for several calls.
+        case shared
+        /// Those of a mixer until sound was interrupted.
+        case interrupted
+    }
 
     init(_ encoder: consuming SoundEncoder, _ plan: MediaCallPlan, firstTimestamp: UInt32) {
         self.encoder = encoder
@@ -23,6 +37,44 @@ struct SentSound: ~Copyable {
         frameTicks = plan.encoder.frameDuration.samples / plan.codec.samplesPerTick
         timestamp = firstTimestamp
         leastExpectedLossPercent = plan.encoder.expectedLossPercent
+    }
+
+    // MARK: Frames that a mixer encodes for several calls
+
+    /// Samples of such a frame: 20 ms.
+    private static var sharedSamples: Int { @_noAllocation @_noLocks get { MixPort.frameSamples } }
+
+    /// How the call sends.
+    var sharing: FrameSharing {
+        @_noAllocation @_noLocks get {
+            guard let settings = encoder.settings, settings.channels == 1,
+                settings.frameDuration.samples == Self.sharedSamples
+            else { return .alone }
+            return switch stream {
+            case .shared: .follows(settings)
+            case .own, .interrupted: .ready(settings)
+            }
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private func canSend(_ frame: SharedFrame) -> Bool {
+        guard frame.settings == encoder.settings else { return false }
+        return switch stream {
+        case .shared: true
+        case .own, .interrupted: frame.isIndependent
+        }
+    }
+
+    /// Has this call's encoder continue where the frames of a mixer end.
+    @_noAllocation @_noLocks
+    private mutating func returnToOwnStream(through frame: inout EncodedFrame) {
+        switch stream {
+        case .own: return
+        case .shared: restart(&encoder, behind: previous, Self.sharedSamples, through: &frame)
+        case .interrupted: restart(&encoder, behind: previous, 0, through: &frame)
+        }
+        stream = .own
     }
 
     // MARK: Frames
@@ -41,20 +93,30 @@ struct SentSound: ~Copyable {
     /// Encodes a frame and writes its packet.
     ///
     /// - Parameters:
+    ///   - shared: The same frame as a mixer has encoded it for several calls.
     ///   - rate: Sampling rate of the source, in Hz: the sound has nothing above its half.
     ///   - frame: Working memory.
     @_noAllocation @_noLocks
     mutating func write(
-        _ samples: borrowing SampleBuffer, count: Int, soundRate rate: Int, through frame: inout EncodedFrame,
-        to peer: inout PeerSession, at now: Instant, into packet: inout MutableRawSpan
+        _ samples: borrowing SampleBuffer, count: Int, shared: SharedFrame?, soundRate rate: Int,
+        through frame: inout EncodedFrame, to peer: inout PeerSession, at now: Instant,
+        into packet: inout MutableRawSpan
     ) -> Written {
         let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
         let repeats = repeatsFrames
         encoder.expect(soundRate: rate)
-        let encoded =
-            repeats
-            ? encode(samples, count, with: &encoder, into: &frame)
-            : encode(samples, count, with: &encoder, into: &packet, room)
+        let encoded: Int
+        if let shared, canSend(shared) {
+            stream = .shared
+            keep(samples, count, in: &previous)
+            encoded = repeats ? copy(shared, into: &frame) : copy(shared, into: &packet, room)
+        } else {
+            returnToOwnStream(through: &frame)
+            encoded =
+                repeats
+                ? encode(samples, count, with: &encoder, into: &frame)
+                : encode(samples, count, with: &encoder, into: &packet, room)
+        }
         guard encoded > 0 else { return .notEncoded }
         // One or two bytes that describe no noise: DTX (RFC 6716 §2.1.9). The first of a pause is sent, so that the
         // peer does not mistake the pause for loss; the others are suppressed. Media time continues.
@@ -82,18 +144,21 @@ struct SentSound: ~Copyable {
     @_noAllocation @_noLocks
     mutating func skip(frames: Int64) {
         timestamp &+= UInt32(truncatingIfNeeded: frames * Int64(frameTicks))
-        marker = true
+        interrupt()
     }
 
     /// Sound is not sent for now: what follows is a new talk spurt.
     @_noAllocation @_noLocks
-    mutating func interrupt() { marker = true }
+    mutating func interrupt() {
+        marker = true
+        if case .shared = stream { stream = .interrupted }
+    }
 
     /// An event was sent in place of sound: what follows is a new talk spurt, and repeats nothing, because copies are of the packets
     /// directly before theirs.
     @_noAllocation @_noLocks
     mutating func noteEvent() {
-        marker = true
+        interrupt()
         redundancy.reset()
     }
 
@@ -126,7 +191,10 @@ struct SentSound: ~Copyable {
         if change.sendPayloadType != payloadType || !change.encoder.isEmpty { redundancy.reset() }
         payloadType = change.sendPayloadType
         frameTicks = change.settings.frameDuration.samples / change.samplesPerTick
-        if !change.encoder.isEmpty { exchange(&encoder, &change.encoder) }
+        if !change.encoder.isEmpty {
+            exchange(&encoder, &change.encoder)
+            stream = .own
+        }
         encoder.set(change.settings)
         leastExpectedLossPercent = change.settings.expectedLossPercent
         marker = true
@@ -171,6 +239,37 @@ private func encode(
 ) -> Int {
     var bytes = frame.mutableSpan
     return encoder.encode(samples.samples(count), into: &bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func restart(
+    _ encoder: inout SoundEncoder, behind previous: borrowing SampleBuffer, _ count: Int,
+    through frame: inout EncodedFrame
+) {
+    var bytes = frame.mutableSpan
+    encoder.restart(behind: previous.samples(count), through: &bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func keep(_ samples: borrowing SampleBuffer, _ count: Int, in buffer: inout SampleBuffer) {
+    let frame = samples.samples(count)
+    var room = buffer.mutableSamples(min(count, buffer.capacity))
+    for index in 0..<room.count { room[index] = frame[index] }
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func copy(_ shared: SharedFrame, into frame: inout EncodedFrame) -> Int {
+    for index in 0..<shared.count { frame[index] = shared.bytes[index] }
+    return shared.count
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func copy(_ shared: SharedFrame, into slot: inout MutableRawSpan, _ room: Range<Int>) -> Int {
+    guard shared.count <= room.count else { return -1 }
+    var bytes = slot._mutatingExtracting(room)
+    var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
+    for index in 0..<shared.count { payload[index] = shared.bytes[index] }
+    return shared.count
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

@@ -11,9 +11,13 @@ struct SoundEncoder: ~Copyable {
     let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?
+    /// How Opus encodes, without what only saves effort; nil for other codecs.
+    private(set) var settings: EncoderSettings?
     /// The complexity of Opus, 0…10; nil for other codecs, which have none.
     private(set) var complexity: Int?
     private var complexityLimit = 10
+    /// Opus refers to no frame before the next one.
+    private var beginsAnew = false
     /// The widest band of Opus that was agreed on.
     private var widestBand = EncoderSettings.Bandwidth.fullband
     private var isNarrow = false
@@ -38,6 +42,7 @@ struct SoundEncoder: ~Copyable {
             let encoder = try OpusEncoder(settings: settings)
             opusDelaySamples = encoder.lookaheadSamples
             opus = consume encoder
+            self.settings = settings
             complexity = Self.clamped(settings.complexity)
             widestBand = settings.maxBandwidth
         }
@@ -48,7 +53,10 @@ struct SoundEncoder: ~Copyable {
     /// - Returns: Bytes written; negative if that failed, and 2 or fewer if nothing need be sent.
     @_noAllocation @_noLocks
     mutating func encode(_ pcm: Span<Int16>, into packet: inout MutableSpan<UInt8>) -> Int {
-        if case .none = law { return opus?.encode(pcm, into: &packet) ?? -1 }
+        if case .none = law {
+            defer { continueFromHere() }
+            return opus?.encode(pcm, into: &packet) ?? -1
+        }
         let count = narrowband?.encode(pcm, into: &packet) ?? -1
         guard count > 0, case .some = silence, let law else { return count }
         return describe(count, law, in: &packet)
@@ -72,6 +80,28 @@ struct SoundEncoder: ~Copyable {
         }
     }
 
+    /// Begins again behind frames that others have encoded: the next frame refers to none before it.
+    ///
+    /// - Parameters:
+    ///   - frame: The frame directly before the next one; empty if that is not known.
+    ///   - packet: Working memory.
+    @_noAllocation @_noLocks
+    mutating func restart(behind frame: Span<Int16>, through packet: inout MutableSpan<UInt8>) {
+        guard settings != nil else { return }
+        opus?.reset()
+        // Its end is the beginning of the next packet, which lags behind.
+        if frame.count > 0 { _ = opus?.encode(frame, into: &packet) }
+        opus?.set(isIndependent: true)
+        beginsAnew = true
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func continueFromHere() {
+        guard beginsAnew else { return }
+        opus?.set(isIndependent: false)
+        beginsAnew = false
+    }
+
     /// Samples at 48 kHz by which a packet lags behind the sound that it holds, besides its length.
     var delaySamples: Int {
         @_noAllocation @_noLocks get {
@@ -88,8 +118,11 @@ struct SoundEncoder: ~Copyable {
     /// Encodes as these settings say from the next frame on, if it is Opus; what it tunes itself for stays.
     @_noAllocation @_noLocks
     mutating func set(_ settings: EncoderSettings) {
-        guard complexity != nil else { return }
+        guard let made = self.settings else { return }
         opus?.set(settings)
+        var taken = settings
+        (taken.application, taken.channels) = (made.application, made.channels)
+        self.settings = taken
         complexity = Self.clamped(settings.complexity)
         applyComplexity()
         widestBand = settings.maxBandwidth
@@ -112,7 +145,11 @@ struct SoundEncoder: ~Copyable {
     private static var narrowRate: Int { @_noAllocation @_noLocks get { 8_000 } }
 
     @_noAllocation @_noLocks
-    private mutating func applyBand() { opus?.set(maxBandwidth: isNarrow ? .narrowband : widestBand) }
+    private mutating func applyBand() {
+        let band = isNarrow ? EncoderSettings.Bandwidth.narrowband : widestBand
+        settings?.maxBandwidth = band
+        opus?.set(maxBandwidth: band)
+    }
 
     /// Spends at most this effort from the next frame on, 0…10, if the codec has a choice.
     @_noAllocation @_noLocks
@@ -134,11 +171,17 @@ struct SoundEncoder: ~Copyable {
 
     /// Aims at a bitrate, if the codec has a choice.
     @_noAllocation @_noLocks
-    mutating func set(bitrateBps: Int) { opus?.set(bitrateBps: bitrateBps) }
+    mutating func set(bitrateBps: Int) {
+        settings?.bitrateBps = bitrateBps
+        opus?.set(bitrateBps: bitrateBps)
+    }
 
     /// Sets the expected loss, if the codec can protect against it.
     @_noAllocation @_noLocks
-    mutating func set(expectedLossPercent: Int) { opus?.set(expectedLossPercent: expectedLossPercent) }
+    mutating func set(expectedLossPercent: Int) {
+        settings?.expectedLossPercent = expectedLossPercent
+        opus?.set(expectedLossPercent: expectedLossPercent)
+    }
 }
 
 // Makes a view of memory in place, which neither allocates nor locks; what it calls is analysed.

@@ -99,6 +99,11 @@ public struct MeetingDesk: ~Copyable, Sendable {
                 recorder.value.ring.close()
                 reports.append(.recorded(recorder.value.number))
                 recorder.free()
+            case .wantsEncoder(let settings, let meeting):
+                // Without memory for one, each member encodes for itself, as before.
+                guard let encoder = try? MeetingEncoder(settings, for: meeting) else { continue }
+                send(.encoder(HandedValue(encoder)))
+            case .freeEncoder(let encoder): encoder.free()
             }
         }
     }

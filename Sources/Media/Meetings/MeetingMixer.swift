@@ -16,6 +16,9 @@ public struct MeetingSeat: ~Copyable, Sendable {
     var isPresent = false
     /// In the last frame, and in this one.
     var (wasHeard, isHeard) = (false, false)
+    /// How the call sends what it hears, and how many independent frames it was offered since it can send one.
+    private(set) var sharing = FrameSharing.alone
+    private var offers = 0
     /// What was last reported.
     var (reportedPresent, reportedHeard, reportedGone) = (false, false, false)
     var next: HandedValue<MeetingSeat>?
@@ -30,6 +33,24 @@ public struct MeetingSeat: ~Copyable, Sendable {
 
     /// Whether the frame is part of the mix.
     var contributes: Bool { @_noAllocation @_noLocks get { wasHeard || isHeard } }
+
+    /// Learns how the call sends.
+    @_noAllocation @_noLocks
+    mutating func noteSharing() {
+        guard port.sharing != sharing else { return }
+        sharing = port.sharing
+        offers = 0
+    }
+
+    /// Whether the call waits for an independent frame of these settings. One that takes none of five is waited for no longer.
+    @_noAllocation @_noLocks
+    func awaits(_ settings: EncoderSettings) -> Bool {
+        isPresent && !contributes && offers < 5 && sharing == .ready(settings)
+    }
+
+    /// The call is given a frame of its settings.
+    @_noAllocation @_noLocks
+    mutating func note(_ frame: SharedFrame) { if frame.isIndependent, awaits(frame.settings) { offers &+= 1 } }
 }
 
 /// Where the mix of a meeting is recorded to.
@@ -53,6 +74,11 @@ public struct MeetingMix: ~Copyable, Sendable {
     public let meeting: UInt64
     var seats: HandedValue<MeetingSeat>?
     var recorder: HandedValue<MeetingRecorder>?
+    var encoders: HandedValue<MeetingEncoder>?
+    /// The control side was asked for an encoder, and has not made it.
+    var awaitsEncoder = false
+    /// The seat whose settings are looked at next, in case they are worth an encoder.
+    var lookedAt = 0
     var mixer = CallMixer()
     var selection = SpeakerSelection()
     var common = SampleBuffer(capacity: MixPort.frameSamples)
@@ -89,6 +115,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
     private var idleSeats: HandedValue<MeetingSeat>?
     private var idleMixes: HandedValue<MeetingMix>?
     private var idleRecorders: HandedValue<MeetingRecorder>?
+    private var idleEncoders: HandedValue<MeetingEncoder>?
     private var hasReported = false
 
     init(commands: consuming SPSCRing<MixCommand>.Consumer, events: consuming SPSCRing<MixEvent>.Producer) {
@@ -103,6 +130,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
             if case .some = idleSeats { return false }
             if case .some = idleMixes { return false }
             if case .some = idleRecorders { return false }
+            if case .some = idleEncoders { return false }
             return true
         }
     }
@@ -156,7 +184,18 @@ public struct MeetingMixer: ~Copyable, Sendable {
             stopRecording(mix)
             mix.value.recorder = recorder
         case .stopRecording(let meeting): if let mix = find(meeting) { stopRecording(mix) }
+        case .encoder(let encoder):
+            guard let mix = find(encoder.value.meeting) else { return retire(encoder) }
+            mix.value.awaitsEncoder = false
+            encoder.value.next = mix.value.encoders
+            mix.value.encoders = encoder
         }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func retire(_ encoder: HandedValue<MeetingEncoder>) {
+        encoder.value.next = idleEncoders
+        idleEncoders = encoder
     }
 
     @_noAllocation @_noLocks
@@ -198,6 +237,10 @@ public struct MeetingMixer: ~Copyable, Sendable {
     private mutating func close(_ meeting: UInt64) {
         guard let mix = find(meeting) else { return }
         stopRecording(mix)
+        while let encoder = mix.value.encoders {
+            mix.value.encoders = encoder.value.next
+            retire(encoder)
+        }
         while let seat = mix.value.seats {
             mix.value.seats = seat.value.next
             retire(seat)
@@ -253,6 +296,11 @@ public struct MeetingMixer: ~Copyable, Sendable {
             guard report(.freeRecorder(recorder)) else { return }
             idleRecorders = next
         }
+        while let encoder = idleEncoders {
+            let next = encoder.value.next
+            guard report(.freeEncoder(encoder)) else { return }
+            idleEncoders = next
+        }
     }
 
     // MARK: A frame
@@ -280,6 +328,8 @@ public struct MeetingMixer: ~Copyable, Sendable {
         if mix.value.toneFrames > 0 { Self.sound(mix) }
         Self.mixAll(mix)
         if let recorder = mix.value.recorder { Self.record(mix, into: recorder) }
+        runEncoders(of: mix)
+        lookForSettings(in: mix)
         seat = mix.value.seats
         while let here = seat {
             // What a call got before it reads would be late by then.
@@ -306,14 +356,88 @@ public struct MeetingMixer: ~Copyable, Sendable {
         if !seat.value.reportedGone, seat.value.port.isOver, report(.gone(member)) { seat.value.reportedGone = true }
     }
 
+    // MARK: What is encoded for several members
+
+    @_noAllocation @_noLocks
+    private mutating func runEncoders(of mix: HandedValue<MeetingMix>) {
+        var before: HandedValue<MeetingEncoder>?
+        var encoder = mix.value.encoders
+        while let here = encoder {
+            let next = here.value.next
+            var (members, isAwaited) = (0, false)
+            var seat = mix.value.seats
+            while let member = seat {
+                if member.value.sharing.settings == here.value.settings { members &+= 1 }
+                if member.value.awaits(here.value.settings) { isAwaited = true }
+                seat = member.value.next
+            }
+            if here.value.isSpare(members: members) {
+                if let before { before.value.next = next } else { mix.value.encoders = next }
+                retire(here)
+            } else {
+                Self.encode(mix, with: here, isAwaited: isAwaited)
+                before = here
+            }
+            encoder = next
+        }
+    }
+
+    /// Looks at one seat in each frame: if enough members encode as that one does, an encoder for them is worthwhile.
+    @_noAllocation @_noLocks
+    private mutating func lookForSettings(in mix: HandedValue<MeetingMix>) {
+        guard !mix.value.awaitsEncoder else { return }
+        var (index, seat) = (0, mix.value.seats)
+        while let here = seat, index < mix.value.lookedAt { (index, seat) = (index &+ 1, here.value.next) }
+        mix.value.lookedAt &+= 1
+        guard let here = seat else { return mix.value.lookedAt = 0 }
+        guard let settings = here.value.sharing.settings, !Self.hasEncoder(mix, for: settings) else { return }
+        var members = 0
+        seat = mix.value.seats
+        while let member = seat {
+            if member.value.sharing.settings == settings { members &+= 1 }
+            seat = member.value.next
+        }
+        guard members >= MeetingEncoder.leastMembers else { return }
+        mix.value.awaitsEncoder = report(.wantsEncoder(settings, meeting: mix.value.meeting))
+    }
+
+    /// Whether there is an encoder for these settings, or for as many as a meeting may have.
+    @_noAllocation @_noLocks
+    private static func hasEncoder(_ mix: HandedValue<MeetingMix>, for settings: EncoderSettings) -> Bool {
+        var (count, encoder) = (0, mix.value.encoders)
+        while let here = encoder {
+            if here.value.settings == settings { return true }
+            (count, encoder) = (count &+ 1, here.value.next)
+        }
+        return count >= MeetingEncoder.most
+    }
+
+    /// The frame of this tick that a listener can send as it is.
+    @_noAllocation @_noLocks
+    private static func frame(_ mix: HandedValue<MeetingMix>, for seat: HandedValue<MeetingSeat>) -> SharedFrame? {
+        guard let settings = seat.value.sharing.settings else { return nil }
+        var encoder = mix.value.encoders
+        while let here = encoder {
+            if here.value.settings == settings { return here.value.frame }
+            encoder = here.value.next
+        }
+        return nil
+    }
+
     // What follows hands out views of samples, which unoptimised code counts as reference counting. It is not analysed; what it
     // calls is.
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func encode(
+        _ mix: HandedValue<MeetingMix>, with encoder: HandedValue<MeetingEncoder>, isAwaited: Bool
+    ) { encoder.value.encode(mix.value.common.samples(MixPort.frameSamples), isAwaited: isAwaited) }
 
     @_semantics("no_performance_analysis") @inline(__always)
     private static func take(_ seat: HandedValue<MeetingSeat>) -> Int {
         var frame = seat.value.frame.mutableSamples(MixPort.frameSamples)
         let count = seat.value.port.take(into: &frame)
         seat.value.level.add(frame.span)
+        seat.value.noteSharing()
         return count
     }
 
@@ -363,7 +487,10 @@ public struct MeetingMixer: ~Copyable, Sendable {
     @_semantics("no_performance_analysis") @inline(__always)
     private static func give(_ seat: HandedValue<MeetingSeat>, _ mix: HandedValue<MeetingMix>) {
         guard seat.value.contributes else {
-            return seat.value.port.give(mix.value.common.samples(MixPort.frameSamples), through: &mix.value.work)
+            let encoded = frame(mix, for: seat)
+            if let encoded { seat.value.note(encoded) }
+            return seat.value.port.give(
+                mix.value.common.samples(MixPort.frameSamples), through: &mix.value.work, encoded: encoded)
         }
         var own = mix.value.own.mutableSamples(MixPort.frameSamples)
         mix.value.mixer.mix(
@@ -382,6 +509,7 @@ enum MixCommand: BitwiseCopyable, Sendable {
     case tone(meeting: UInt64, MeetingTone)
     case record(HandedValue<MeetingRecorder>)
     case stopRecording(UInt64)
+    case encoder(HandedValue<MeetingEncoder>)
 }
 
 /// What the mixer reports.
@@ -392,4 +520,6 @@ enum MixEvent: BitwiseCopyable, Sendable {
     case freeSeat(HandedValue<MeetingSeat>)
     case freeMix(HandedValue<MeetingMix>)
     case freeRecorder(HandedValue<MeetingRecorder>)
+    case wantsEncoder(EncoderSettings, meeting: UInt64)
+    case freeEncoder(HandedValue<MeetingEncoder>)
 }

@@ -1,7 +1,7 @@
 /// How an ``OpusEncoder`` encodes. Values outside the stated ranges are clamped into them.
-public struct EncoderSettings: Equatable, Sendable {
+public struct EncoderSettings: Equatable, BitwiseCopyable, Sendable {
     /// What libopus tunes itself for.
-    public enum Application: Sendable {
+    public enum Application: BitwiseCopyable, Sendable {
         /// Speech, with an internal high-pass filter that follows the pitch and shifts the phase of low tones.
         case voip
         /// Music and everything else: nearest to the input.
@@ -9,7 +9,7 @@ public struct EncoderSettings: Equatable, Sendable {
     }
 
     /// How much sound one packet carries.
-    public enum FrameDuration: Int, CaseIterable, Sendable {
+    public enum FrameDuration: Int, CaseIterable, BitwiseCopyable, Sendable {
         /// 10 ms: least delay, most headers, and no in-band FEC worth its bits.
         case tenMilliseconds = 10
         /// 20 ms, which nearly every peer sends.
@@ -26,7 +26,7 @@ public struct EncoderSettings: Equatable, Sendable {
     }
 
     /// The widest audio band the encoder may choose.
-    public enum Bandwidth: Sendable {
+    public enum Bandwidth: BitwiseCopyable, Sendable {
         /// 4 kHz of audio.
         case narrowband
         /// 6 kHz.
@@ -88,4 +88,15 @@ public struct EncoderSettings: Equatable, Sendable {
 
     /// Settings for speech over a network: mono, 20 ms, 32 kb/s, FEC ready for when loss is reported.
     public init() {}
+
+    /// Compares all of it. Written out, because media threads compare settings, and what the compiler writes is not analysed.
+    @_noAllocation @_noLocks
+    public static func == (one: EncoderSettings, other: EncoderSettings) -> Bool {
+        one.channels == other.channels && one.bitrateBps == other.bitrateBps
+            && one.constantBitrate == other.constantBitrate && one.complexity == other.complexity
+            && one.fec == other.fec && one.expectedLossPercent == other.expectedLossPercent && one.dtx == other.dtx
+            && one.application == other.application && one.expectsSpeech == other.expectsSpeech
+            && one.frameDuration.rawValue == other.frameDuration.rawValue
+            && one.maxBandwidth.edgeHertz == other.maxBandwidth.edgeHertz
+    }
 }

@@ -88,6 +88,20 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         control(OPUS_SET_MAX_BANDWIDTH_REQUEST, maxBandwidth.request)
     }
 
+    /// Has frames refer to no frame before them, from the next one on, or refer to those again. The first costs bits.
+    @_noAllocation @_noLocks
+    public mutating func set(isIndependent: Bool) {
+        control(OPUS_SET_PREDICTION_DISABLED_REQUEST, isIndependent ? 1 : 0)
+    }
+
+    /// Forgets the sound so far; settings stay. The next frame begins with ``lookaheadSamples`` of silence.
+    @_noAllocation @_noLocks
+    public mutating func reset() { callReset() }
+
+    /// libopus clears its memory, and allocates none.
+    @_semantics("no_performance_analysis") @inline(__always)
+    private func callReset() { _ = unsafe handset_opus_encoder_reset(handle) }
+
     /// libopus allocates only in `opus_encoder_create`, and takes no lock.
     @_semantics("no_performance_analysis") @inline(__always)
     private func callEncode(_ pcm: Span<Int16>, _ packet: inout MutableSpan<UInt8>) -> Int {
