@@ -42,11 +42,13 @@ final class SIPTelephone: Sendable {
 
     /// An account at this server that answers at once, and its device, registered.
     ///
-    /// - Parameter name: The account's among those of this process.
-    /// - Parameter sections: Lines of the configuration beside the account.
+    /// - Parameters:
+    ///   - sections: Lines of the configuration beside the account.
+    ///   - name: The account's among those of this process.
+    ///   - connects: Whether it registers; otherwise what takes it has it do so.
     func device(
         _ sections: String..., password: String = "secret", callsFrom callers: String = "server",
-        account name: String? = nil
+        account name: String? = nil, connects: Bool = true
     ) async throws -> Handheld {
         let folder = FileManager.default.temporaryDirectory.appending(path: "handset-sip-\(UUID())").path()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -69,7 +71,7 @@ final class SIPTelephone: Sendable {
             program: DeviceProgram(version: "1"), account: name, logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
-        try await device.connect()
+        if connects { try await device.connect() }
         return Handheld(device)
     }
 

@@ -94,6 +94,21 @@ struct TransferTests {
         await device.device.shutDown()
     }
 
+    @Test("A REFER in a call that five others led to gets 603, and otherwise the new call counts one more")
+    func hops() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 4, transfers: service }")
+        var last = try await telephone.call("last", "Handset-Hops: 5")
+        #expect(try await telephone.request("REFER", in: &last, "Refer-To: <sip:carol@sip.test>").status == 603)
+        var call = try await telephone.call("one", "Handset-Hops: 4")
+        #expect(try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>").status == 202)
+        let invite = try await telephone.request(.invite)
+        #expect(invite.headers["Handset-Hops"] == "5" && invite.headers["Max-Forwards"] == "69")
+        telephone.answer(486, invite)
+        await device.device.shutDown()
+    }
+
     @Test("A peer that asks for the next transfer as soon as one has failed is refused after five")
     func many() async throws {
         let telephone = try await SIPTelephone()

@@ -4,7 +4,9 @@ import ExchangeCore
 import ExchangeServer
 import Foundation
 import Logging
+import SIP
 import SignalWire
+import SignalingClient
 import Synchronization
 import Testing
 import TrunkGateway
@@ -45,7 +47,9 @@ struct KeptLines: LogHandler {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let files = [
-            "trunk.yaml": "exchange: exchange.yaml\nnetwork: network.yaml\n", "token": "secret\n",
+            "trunk.yaml":
+                "exchange: exchange.yaml\nnetwork: network.yaml\nincoming: [{ number: '300', user: alice }]\n",
+            "token": "secret\n",
             "exchange.yaml": "account: { kind: media_token, media_token_file: token }\n",
             "network.yaml": """
             account:
@@ -90,5 +94,55 @@ struct KeptLines: LogHandler {
         #expect(lines.all.contains("Its other half is placed") == (obstacle == .none))
         #expect(obstacle == .none || record.reason == (obstacle == .caller ? .declined : .busy))
         try await site.close(alice)
+    }
+
+    @Test("A trunk passes on how many calls led to one, both ways, with one more, and carries on none behind the fifth")
+    func hops() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let site = try await Site(users: ["alice", "desk"]) { configuration in
+            var trunk = Trunk(user: "desk", numbers: [NumberPattern("2??")].compactMap { $0 })
+            trunk.callers = ["alice"]
+            configuration.trunks = [trunk]
+        }
+        let desk = try await site.device("desk", named: "trunk", connects: false)
+        let line = try await telephone.device(
+            "media: { offers: plain, allow_plain_rtp: true }", "answer: { mode: ring, max_calls: 4 }",
+            connects: false)
+        let gateway = TrunkGateway(
+            try configuration(), exchange: desk.device, network: line.device,
+            logger: Logger(label: "trunk") { _ in SwiftLogNoOpLogHandler() })
+        try await gateway.connect()
+
+        let alice = try site.service("alice", named: "mobile")
+        try await alice.connect()
+        var events = alice.events.makeAsyncIterator()
+        func call(_ hops: Int) async throws {
+            var options = InviteOptions(to: "201", idempotencyKey: IdempotencyKey(ours: "key \(hops)"))
+            options.offer = .offer(SIPTelephone.description(SIPTelephone.pcmu))
+            options.hops = CallHops(hops)
+            _ = try await alice.invite(options)
+        }
+        try await call(CallHops.most)
+        var rejection: InviteRejection?
+        while rejection == nil, let event = await events.next() {
+            if case .inviteRejected(let answer) = event { rejection = answer.rejection }
+        }
+        #expect(rejection == InviteRejection(.failed, cause: .tooManyHops))
+        try await call(3)
+        let invite = try await telephone.request(.invite)
+        #expect(invite.headers["Handset-Hops"] == "4")
+        telephone.answer(486, invite)
+
+        let offer = SIPTelephone.description(SIPTelephone.pcmu)
+        try telephone.post("INVITE", 1, of: "in", to: "<sip:300@sip.test>", body: offer, ["Handset-Hops: 1"])
+        var received: ReceivedInvite?
+        while received == nil, let event = await events.next() {
+            if case .inviteReceived(let invite) = event { received = invite }
+        }
+        #expect(received?.hops.count == 2)
+        await gateway.shutDown()
+        await alice.disconnect()
+        try await site.close()
     }
 }

@@ -1,4 +1,5 @@
 import CallBridging
+import CallControl
 import CallFlow
 import CallParticipation
 import Core
@@ -27,6 +28,16 @@ struct CallDialsTests {
         #expect(desk.feed(.begin(caller, callees: 2, asksCallees: asks)).isEmpty)
         #expect(desk.feed(.placed(bob, for: caller)).isEmpty && desk.feed(.placed(cem, for: caller)).isEmpty)
         return desk
+    }
+
+    @Test("Devices whose flows dial two others each place fewer calls for one caller than a device's flows may have")
+    func circle() {
+        var (calls, placed) = ([CallHops()], 0)
+        while !calls.isEmpty {
+            calls = calls.flatMap { call in [call.next, call.next].compactMap(\.self) }
+            placed += calls.count
+        }
+        #expect(placed == 62 && placed < CallDials.mostCalls)
     }
 
     @Test(

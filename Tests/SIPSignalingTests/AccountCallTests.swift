@@ -174,6 +174,7 @@ struct AccountCallTests {
             (InviteRejection(.failed, cause: .deviceFault), 500),
             (InviteRejection(.failed, cause: .noSuchNumber), 404),
             (InviteRejection(.failed, cause: .notReachable), 480), (InviteRejection(.failed), 500),
+            (InviteRejection(.failed, cause: .tooManyHops), 483),
         ])
     func refusals(_ rejection: InviteRejection, _ status: Int) throws {
         var run = try AccountRun()
@@ -487,6 +488,41 @@ struct AccountCallTests {
         }
     }
 
+    @Test("The count of calls that led to a call is in an INVITE, also after a challenge, with the peer's Max-Forwards")
+    func hops() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        #expect(try run.request(.invite).headers["Handset-Hops"] == nil)
+        #expect(try run.request(.invite).headers["Max-Forwards"] == "70")
+        var other = try AccountRun()
+        try other.connect()
+        var options = AccountRun.options()
+        options.hops = CallHops(3, forwards: 20)
+        other.ask(.invite(options))
+        try other.respond(407, to: try other.request(.invite)) {
+            $0.append("Proxy-Authenticate", "Digest realm=\"sip.test\", nonce=\"n\", qop=\"auth\"")
+        }
+        #expect(other.requests(.invite).count == 2)
+        for invite in other.requests(.invite) {
+            #expect(invite.headers["Handset-Hops"] == "3" && invite.headers["Max-Forwards"] == "20")
+            #expect(invite.headers.count("Max-Forwards") == 1)
+        }
+    }
+
+    @Test(
+        "What an INVITE says of the calls that led to it is read, and what is no number counts as nothing",
+        arguments: [
+            ("4", 4), ("0", 0), ("99999999999999999999", 6), ("-1", 0), ("", 0), ("many", 0),
+        ] as [(String, Int)])
+    func toldHops(_ text: String, _ count: Int) throws {
+        var run = try AccountRun()
+        try run.connect()
+        try run.receive(try run.peerRequest("INVITE", 1, body: AccountRun.offer, "Handset-Hops: \(text)"))
+        let hops = try run.received().hops
+        #expect(hops.count == count && hops.forwards == 70)
+    }
+
     @Test("A call with credentials carries them after the challenge")
     func challenged() throws {
         var run = try AccountRun()
@@ -532,7 +568,7 @@ struct AccountCallTests {
         "A refusal after it rang has a cause if it says that the callee cannot be had",
         arguments: [
             (404, CallFailureCause.noSuchNumber), (484, .noSuchNumber), (503, .notReachable), (502, .notReachable),
-            (488, nil), (486, nil),
+            (483, .tooManyHops), (488, nil), (486, nil),
         ] as [(Int, CallFailureCause?)])
     func causes(_ status: Int, _ cause: CallFailureCause?) throws {
         var run = try AccountRun()

@@ -83,12 +83,13 @@ struct CallMappingTests {
         options.transfer = CallTransfer.Origin(invite: "i1", by: "carol", replaces: "i2")
         let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         options.trace = TraceContext(traceparent)
+        options.hops = CallHops(2, forwards: 9)
         #expect(
             options.sentData == [
                 "subject": "lunch", "offer": ["type": "offer", "sdp": "v=0"],
                 "trunk": ["dialled": "100", "caller": "+4930"],
                 "transfer": ["invite": "i1", "by": "carol", "replaces": "i2"],
-                "traceparent": .string(traceparent),
+                "traceparent": .string(traceparent), "hops": 2,
             ])
         options.data = 7
         #expect(options.sentData["offer"] != nil)

@@ -101,6 +101,25 @@ struct ServiceTests {
         }
     }
 
+    @Test("What an invite says of the calls that led to it is read, and what is no number counts as nothing")
+    func hops() async throws {
+        try await withService { service, exchange in
+            let cases = [("2", 2), ("-3", 0), ("9007199254740993", 6), ("1e99", 0), ("\"4\"", 0), ("[5]", 0)]
+            for (number, (text, _)) in cases.enumerated() {
+                exchange.tell(
+                    "inviteReceived",
+                    #"{"invite":"h\#(number)","inviter":"bob","invitees":["alice"],"data":{"hops":\#(text)},"ttl_remaining":0}"#
+                )
+            }
+            var events = service.events.makeAsyncIterator()
+            #expect(await events.next() == .connected)
+            for (text, count) in cases {
+                guard case .inviteReceived(let invite)? = await events.next() else { return #expect(Bool(false)) }
+                #expect(invite.hops.count == count, "\(text)")
+            }
+        }
+    }
+
     @Test("INV-1: An invite goes out with all its options, and inviteSent is reported before any answer to it")
     func inviteSent() async throws {
         try await withService { service, exchange in

@@ -134,6 +134,8 @@ package struct CallSession: ProtocolCore, Sendable {
 
     /// What the inviter says of its trace; nil for a call that we make.
     package let receivedTrace: TraceContext?
+    /// How many calls led to this one.
+    package let hops: CallHops
     /// What the call is in traces; nil if calls are not traced. It is set before the call begins.
     package var trace: CallTrace?
     private var course: CallCourse
@@ -154,6 +156,7 @@ package struct CallSession: ProtocolCore, Sendable {
             id, dialling: options, audio: audio, rules: rules, traits: traits, inPlaceOf: origin, timings: timings)
         media = MediaControl(audio, isOutgoing: true, traits, using: generator)
         receivedTrace = nil
+        hops = options.hops
     }
 
     /// Makes an incoming call.
@@ -170,6 +173,7 @@ package struct CallSession: ProtocolCore, Sendable {
             id, receiving: received, audio: audio, rules: rules, traits: traits, replacing: replaced, timings: timings)
         media = MediaControl(audio, isOutgoing: false, traits, using: generator)
         receivedTrace = received.trace
+        hops = received.hops
     }
 
     // MARK: What is known of the call

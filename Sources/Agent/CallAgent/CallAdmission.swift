@@ -76,6 +76,9 @@ struct CallAdmission {
         on call: CallSession, by rule: AnswerRule? = nil, _ later: CallPart? = nil, hasRoom: Bool, _ card: CallCard
     ) -> Decision {
         let policy = configuration.answer
+        if call.hops.areTooMany {
+            return .reject(.failed, cause: .tooManyHops, rule: "more than \(CallHops.most) calls led to this one")
+        }
         if call.replaces != nil, !isDraining, policy.callers.refusal(of: call.peer) == nil {
             // The transferred peer replaces a call that we have answered already (RFC 3891 §3).
             return .answer(after: .zero)
@@ -168,12 +171,14 @@ struct CallAdmission {
     /// - Parameters:
     ///   - own: The device's user, who cannot be dialled: the flow would go round in circles.
     ///   - dialled: Calls that were placed to be joined and that have not ended.
+    ///   - hops: How many calls led to that of the caller.
     func callee(
-        ofDial name: String, own: UserID?, dialled: Int, unless obstacle: () -> CallObstacle?
+        ofDial name: String, own: UserID?, dialled: Int, after hops: CallHops, unless obstacle: () -> CallObstacle?
     ) -> Result<UserID, PlacementRefusal> {
         guard let callee = try? UserID(name) else {
             return .failure(PlacementRefusal(kind: .callee, reason: "no user can have the callee's name"))
         }
+        if let obstacle = hops.obstacle { return .failure(PlacementRefusal(kind: .unavailable, reason: obstacle)) }
         let account = configuration.account
         if let own, account.caller(own).description == account.caller(callee).description {
             return .failure(

@@ -27,15 +27,18 @@ struct CallMaker {
     /// - Parameters:
     ///   - rules: Nil for those of the section `behaviour`.
     ///   - caller: Who calls from a telephone network; nil if this device calls.
+    ///   - hops: How many calls led to this one.
     ///   - transfer: What the call takes the place of at the request of `origin`, our call and its peer.
     func outgoing(
         to users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, rules: CallRules? = nil,
         timeToLive: Duration?? = .none, onlineOnly: Bool? = nil, for caller: TrunkCall? = nil,
-        transfer: CallTransfer.Origin? = nil, inPlaceOf origin: (call: CallID, peer: UserID)? = nil
+        after hops: CallHops = CallHops(), transfer: CallTransfer.Origin? = nil,
+        inPlaceOf origin: (call: CallID, peer: UserID)? = nil
     ) -> CallSession {
         var options = configuration.invites.options(
             to: users, in: group, timeToLive: timeToLive, onlineOnly: onlineOnly, IdempotencyKey(ours: Self.newKey()))
         options.trunk = caller
+        options.hops = hops
         options.transfer = transfer
         return CallSession(
             nextID(), dialling: options, audio: audio, rules: rules ?? configuration.rules(for: audio), traits: traits,

@@ -176,17 +176,19 @@ extension Device {
         _ name: String, ringing time: Duration, asking document: FlowAddress?, for caller: CallID
     ) throws(CallAdmission.PlacementRefusal) {
         // The dialled call may have been given up meanwhile.
-        guard participants.dials.isDialling(for: caller), let behaviour = calls[caller]?.session.behaviour else {
-            return
-        }
+        guard participants.dials.isDialling(for: caller), let session = calls[caller]?.session else { return }
+        let behaviour = session.behaviour
         let callee = try admission.callee(
             ofDial: name, own: signaling.user, dialled: participants.dials.callCount + participants.handovers.callCount,
+            after: session.hops,
             unless: { obstacle(toCallWith: placedPart(AudioBehaviour(source: .silence), behaviour: behaviour)) }
         ).get()
         var audio = files(of: behaviour).audio(to: callee)
         audio.source = document == nil ? .silence : .program
         let part = placedPart(audio, behaviour: behaviour)
-        let call = maker.outgoing(to: [callee], audio: part.audio, rules: part.rules, timeToLive: time)
+        let call = maker.outgoing(
+            to: [callee], audio: part.audio, rules: part.rules, timeToLive: time,
+            after: session.hops.next ?? session.hops)
         add(call)
         if let document { participants.ask(call.id, by: document, for: caller) }
         log.flowCalls(callee, call.id, about: calls.about(caller))

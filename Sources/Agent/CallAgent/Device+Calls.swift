@@ -245,7 +245,8 @@ extension Device {
         guard let call = calls[id]?.session else { return }
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.canBeTransferred && admits(request) && participants.bridges.partner(of: id) == nil
+            call.canBeTransferred && call.hops.obstacle == nil && admits(request)
+            && participants.bridges.partner(of: id) == nil
             && !participants.handovers.isPerson(id) && calls.takeTransfer(of: call.peer, at: MonotonicClock.now)
             && obstacle(toCallWith: call.part) == nil
         feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
@@ -259,7 +260,8 @@ extension Device {
         guard let call = calls[id]?.session else { return }
         let part = CallFiles.part(continuing: call.part, to: target)
         let new = maker.outgoing(
-            to: [target], audio: part.audio, rules: part.rules, transfer: origin, inPlaceOf: (id, call.peer))
+            to: [target], audio: part.audio, rules: part.rules, after: call.hops.next ?? call.hops, transfer: origin,
+            inPlaceOf: (id, call.peer))
         add(new)
         feed(.device(.successorPlaced(new.id, to: target)), to: id)
         // It may fail at once, which is reported to the peer.

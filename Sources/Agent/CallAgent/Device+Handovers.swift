@@ -147,13 +147,14 @@ extension Device {
     }
 
     private func judged(_ request: HandoverRequest, of caller: CallID) throws(CallSoundError) -> UserID {
-        guard let behaviour = calls[caller]?.session.behaviour else {
+        guard let session = calls[caller]?.session else {
             throw CallSoundError(.wrongState, "\(caller) has ended")
         }
+        let behaviour = session.behaviour
         let placed = participants.dials.callCount + participants.handovers.callCount
         do throws(CallAdmission.PlacementRefusal) {
             return try admission.callee(
-                ofDial: request.target, own: signaling.user, dialled: placed,
+                ofDial: request.target, own: signaling.user, dialled: placed, after: session.hops,
                 unless: { obstacle(toCallWith: placedPart(AudioBehaviour(source: .silence), behaviour: behaviour)) }
             ).get()
         } catch {
@@ -164,12 +165,14 @@ extension Device {
     private func place(_ request: HandoverRequest, for caller: CallID) {
         do throws(CallSoundError) {
             let person = try judged(request, of: caller)
-            let behaviour = calls[caller]?.session.behaviour ?? ""
+            let session = calls[caller]?.session
+            let behaviour = session?.behaviour ?? ""
             var audio = files(of: behaviour).audio(to: person)
             audio.source = .silence
             let part = placedPart(audio, behaviour: behaviour)
             let call = maker.outgoing(
-                to: [person], audio: part.audio, rules: part.rules, timeToLive: request.ringing)
+                to: [person], audio: part.audio, rules: part.rules, timeToLive: request.ringing,
+                after: session?.hops.next ?? CallHops())
             add(call, for: traceContext(of: caller))
             feed(handovers: .placed(call.id, for: caller))
             feed(.begin, to: call.id)

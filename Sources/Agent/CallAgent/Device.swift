@@ -195,12 +195,14 @@ public actor Device {
 
     /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
     ///
-    /// - Parameter cause: The span of the call that this one carries on; nil if there is none.
+    /// - Parameters:
+    ///   - cause: The span of the call that this one carries on; nil if there is none.
+    ///   - hops: How many calls led to this one.
     public func call(
         _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none,
-        within cause: TraceContext? = nil
+        within cause: TraceContext? = nil, after hops: CallHops = CallHops()
     ) -> CallID {
-        begin(maker.outgoing(to: [user], audio: audio, timeToLive: timeToLive, for: caller), for: cause)
+        begin(maker.outgoing(to: [user], audio: audio, timeToLive: timeToLive, for: caller, after: hops), for: cause)
     }
 
     /// Has calls traced that begin from now on.
@@ -208,6 +210,9 @@ public actor Device {
 
     /// The span of a call, for what it causes elsewhere; nil if calls are not traced.
     public func traceContext(of id: CallID) -> TraceContext? { calls[id]?.session.trace?.context }
+
+    /// How many calls led to a call; nil if there is no such call.
+    public func hops(of id: CallID) -> CallHops? { calls[id]?.session.hops }
 
     /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
     public func trunkCall(of id: CallID) -> TrunkCall? { calls[id]?.session.trunk }

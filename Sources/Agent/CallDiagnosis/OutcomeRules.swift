@@ -137,6 +137,11 @@ struct OutcomeRules {
         case .noSuchNumber: (.unclear, "Check the number or name, and whether its user exists at the service.")
         case .notReachable:
             (.service, "Check whether the callee is registered, and whether its server or network is up.")
+        case .tooManyHops:
+            (
+                .unclear,
+                "Look for devices whose flows, transfers or hand-overs call each other in a circle (docs/limits.md)."
+            )
         case .fileUnusable: (.ours, "Check the file and the disk: the log names them.")
         case .deviceFull: (.unclear, "Raise answer.max_calls at the device that was called, or give it more cores.")
         case .deviceFault: (.unclear, "Read the log of the device that failed.")

@@ -141,7 +141,13 @@ public actor TrunkGateway {
                 ])
             if core.isFull { await noteCallsThatAreOver() }
             // Not one that the device has refused, because it is ending, is full, or does not take that caller.
-            if await device(side).isRinging(call) { await feed(.incoming(leg, said, from: caller)) }
+            guard await device(side).isRinging(call) else { break }
+            if let obstacle = await device(side).hops(of: call)?.obstacle {
+                logger.notice("A call is not carried on", metadata: ["call": "\(leg)", "error": "\(obstacle)"])
+                await device(side).reject(call, .failed, cause: .tooManyHops)
+                break
+            }
+            await feed(.incoming(leg, said, from: caller))
         case .answered(let call): await feed(.answered(TrunkLeg(side, call)))
         case .established(let call, _): await feed(.established(TrunkLeg(side, call)))
         case .digit(let call, let digit, _): await feed(.digit(TrunkLeg(side, call), digit))
@@ -210,10 +216,14 @@ public actor TrunkGateway {
             let side = origin.side.other
             // The two halves of a call are one trace.
             var cause: TraceContext?
-            if let half = calls[origin] { cause = await device(origin.side).traceContext(of: half) }
+            var hops = CallHops()
+            if let half = calls[origin] {
+                cause = await device(origin.side).traceContext(of: half)
+                hops = await device(origin.side).hops(of: half)?.next ?? hops
+            }
             let call = await device(side).call(
                 callee, audio: AudioBehaviour(source: .silence), for: caller, timeToLive: .some(Self.ringing),
-                within: cause)
+                within: cause, after: hops)
             let target = TrunkLeg(side, call)
             calls[target] = call
             logger.info(

@@ -50,6 +50,8 @@ public enum CallFailureCause: String, CaseIterable, Hashable, Sendable {
     case noSuchNumber
     /// The callee exists, or may exist, and cannot be reached now: its server or network has a fault, or no device is there.
     case notReachable
+    /// More calls led to this one, one after the other, than may: their devices probably call each other in a circle.
+    case tooManyHops
 
     // The device.
 
@@ -84,6 +86,7 @@ extension CallFailureCause {
         case .mediaTimedOut: "media was not ready in time"
         case .noSuchNumber: "there is no such number or user"
         case .notReachable: "the callee cannot be reached now"
+        case .tooManyHops: "too many calls led to this one, one after the other"
         case .fileUnusable: "a file that the call needs cannot be used"
         case .deviceFull: "the device has as many calls as it can have"
         case .deviceFault: "the device has a fault of its own"
@@ -97,13 +100,14 @@ extension CallFailureCause {
             .unsupportedTransport, .unusableAddress, .unusableICE, .answerDoesNotFit:
             true
         case .noPath, .certificateMismatch, .certificateUnsupported, .handshakeFailed, .handshakeRefused,
-            .handshakeTimedOut, .mediaTimedOut, .noSuchNumber, .notReachable, .fileUnusable, .deviceFull, .deviceFault:
+            .handshakeTimedOut, .mediaTimedOut, .noSuchNumber, .notReachable, .tooManyHops, .fileUnusable, .deviceFull,
+            .deviceFault:
             false
         }
     }
 
     /// Whether it says that the callee cannot be had, and nothing of media or of a device.
-    public var isOfCallee: Bool { self == .noSuchNumber || self == .notReachable }
+    public var isOfCallee: Bool { [.noSuchNumber, .notReachable, .tooManyHops].contains(self) }
 
     /// Why a call reaches no device, from the service's error; nil for an error that is not about the callee.
     init?(_ error: SignalingError) {
@@ -119,7 +123,7 @@ extension CallFailureCause {
         let cause = "the other side says that \(sentence)"
         switch self {
         case .noSuchNumber: return SignalingError(.unknownUser, activity: "call", cause: cause)
-        case .notReachable: return SignalingError(.serverError, activity: "call", cause: cause)
+        case .notReachable, .tooManyHops: return SignalingError(.serverError, activity: "call", cause: cause)
         case .descriptionUnreadable, .descriptionTooLarge, .noAudio, .noCommonCodec, .noCommonKeys, .plainMediaRefused,
             .unsupportedTransport, .unusableAddress, .unusableICE, .answerDoesNotFit, .noPath, .certificateMismatch,
             .certificateUnsupported, .handshakeFailed, .handshakeRefused, .handshakeTimedOut, .mediaTimedOut,

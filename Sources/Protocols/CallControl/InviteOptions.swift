@@ -17,6 +17,8 @@ public struct InviteOptions: Hashable, Sendable {
     public var transfer: CallTransfer.Origin?
     /// The call's span, for the invitee's traces; nil if calls are not traced here.
     public var trace: TraceContext?
+    /// How many calls led to this one.
+    public var hops = CallHops()
     /// An application's data for the invitee.
     public var data: JSONValue
     /// How long the invite lasts; `nil` never times out (INV-9). Default 30 s.

@@ -94,6 +94,8 @@ public struct ReceivedInvite: Hashable, Sendable {
     public var transfer: CallTransfer.Origin?
     /// The inviter's span, if it traces its calls; nothing vouches for it.
     public var trace: TraceContext?
+    /// How many calls led to this one; nothing vouches for it.
+    public var hops: CallHops
     /// All that the inviter sent, for applications.
     public var data: JSONValue
     /// The remaining ttl; `nil`: no timeout.
@@ -105,7 +107,7 @@ public struct ReceivedInvite: Hashable, Sendable {
     public init(
         id: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], offer: CallDescription? = nil,
         trunk: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil, trace: TraceContext? = nil,
-        data: JSONValue = [:], remaining: Duration?, payload: JSONValue? = nil
+        hops: CallHops = CallHops(), data: JSONValue = [:], remaining: Duration?, payload: JSONValue? = nil
     ) {
         self.id = id
         self.inviter = inviter
@@ -115,6 +117,7 @@ public struct ReceivedInvite: Hashable, Sendable {
         self.trunk = trunk
         self.transfer = transfer
         self.trace = trace
+        self.hops = hops
         self.data = data
         self.remaining = remaining
         self.payload = payload

@@ -6,6 +6,25 @@ internal import Tracing
 extension SIPHeaderName {
     /// Our own header, with the value of HTTP's (W3C Trace Context §3.2): no standard names one for SIP.
     static let traceparent = SIPHeaderName("Traceparent")
+    /// Our own header. `Max-Forwards` counts servers, not calls, and providers judge callers by `Diversion` and `History-Info`.
+    static let hops = SIPHeaderName("Handset-Hops")
+}
+
+extension SIPHeaders {
+    /// Adds the count of the calls that led to a call, and `Max-Forwards` where another than that of a new request applies.
+    fileprivate mutating func append(_ hops: CallHops) {
+        if hops.count > 0 { append(.hops, String(hops.count)) }
+        if let forwards = hops.forwards { append("Max-Forwards", String(forwards)) }
+    }
+}
+
+extension CallHops {
+    /// Reads those of an INVITE. A count that is no number is none; without `Max-Forwards` each `Via` counts (RFC 7332 §4).
+    fileprivate init(_ headers: SIPHeaders) {
+        self.init(
+            headers.number(.hops).map { Int($0) } ?? 0,
+            forwards: headers.number("Max-Forwards").map { Int($0) } ?? Self.mostForwards - headers.count("Via"))
+    }
 }
 
 /// The calls of an account: turns the application's requests into commands for the user agent, and the user agent's
@@ -412,6 +431,7 @@ struct AccountCalls: Sendable {
             uri: uri, key: options.idempotencyKey, ticket: ticket,
             expires: options.timeToLive.map { now.advanced(by: $0) })
         if let trace = options.trace { call.dial?.headers.append(.traceparent, "\(trace)") }
+        call.dial?.headers.append(options.hops)
         if let origin = options.transfer?.invite {
             guard let asked = calls[origin], asked.hasReferral else {
                 return refuse(.inviteEnded, "no peer requests this transfer any more")
@@ -937,7 +957,8 @@ struct AccountCalls: Sendable {
             offer: offer.map { description(.offer(text($0)), in: sip) } ?? CallDescription(.wanted),
             trunk: names.trunkCall(from: who, agent.target(of: sip), own: own),
             transfer: replacing.flatMap { invites[$0] }.map { CallTransfer.Origin(replaces: $0) },
-            trace: agent.invite(of: sip)?.headers[.traceparent].flatMap { TraceContext($0) }, remaining: nil)
+            trace: agent.invite(of: sip)?.headers[.traceparent].flatMap { TraceContext($0) },
+            hops: agent.invite(of: sip).map { CallHops($0.headers) } ?? CallHops(), remaining: nil)
         outbox.append(.event(.inviteReceived(invite)))
     }
 

@@ -14,6 +14,7 @@ enum SIPStatus {
             case .noSuchNumber: 404
             // Not 503, which means that the whole device is out of service.
             case .notReachable: 480
+            case .tooManyHops: 483
             case let cause?: cause.isInDescription ? 488 : 500
             case nil: 500
             }
@@ -35,6 +36,7 @@ enum SIPStatus {
         switch status {
         case 404, 410, 484, 485, 604: .noSuchNumber
         case 430, 500..<600: .notReachable
+        case 483: .tooManyHops
         default: nil
         }
     }

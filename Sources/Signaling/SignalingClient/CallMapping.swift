@@ -211,6 +211,7 @@ extension InviteOptions {
         said["trunk"] = trunk?.value
         said["transfer"] = transfer?.value
         said["traceparent"] = trace.map { .string("\($0)") }
+        if hops.count > 0 { said["hops"] = .integer(Int64(hops.count)) }
         guard !said.isEmpty else { return data }
         guard case .object(let members) = data else { return .object(said) }
         return .object(members.merging(said) { _, own in own })

@@ -93,9 +93,15 @@ extension ReceivedInvite {
             invitees: data.invitees, offer: data.data?["offer"].map { CallDescription($0) },
             trunk: data.data?["trunk"].flatMap { TrunkCall($0) },
             transfer: data.data?["transfer"].flatMap { CallTransfer.Origin($0) },
-            trace: data.data?["traceparent"]?.string.flatMap { TraceContext($0) }, data: data.data ?? .null,
+            trace: data.data?["traceparent"]?.string.flatMap { TraceContext($0) },
+            hops: CallHops(told: data.data?["hops"]), data: data.data ?? .null,
             remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
     }
+}
+
+extension CallHops {
+    /// What is no number is none, and a number that is too large is too many.
+    fileprivate init(told value: JSONValue?) { self.init(value?.integer.map { Int(clamping: $0) } ?? 0) }
 }
 
 extension InviteAnswer {

@@ -9,7 +9,7 @@ extension UserAgent {
         guard calls[id] == nil, case .outgoing = id, let callID = callID(of: id) else { return }
         guard !calls.isFull else { return tell(id, .ended(.failed), now, &outbox) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
-        request.headers.append("Max-Forwards", "70")
+        request.headers.append("Max-Forwards", headers["Max-Forwards"] ?? "70")
         for route in messages.routes { request.headers.append("Route", route.description) }
         var from = configuration.address
         from.tag = messages.tag()
@@ -23,7 +23,9 @@ extension UserAgent {
             request.headers.append("Session-Expires", String(seconds))
             request.headers.append("Min-SE", String(configuration.shortestSessionSeconds))
         }
-        for header in headers.all { request.headers.append(header.name, header.value) }
+        for header in headers.all where header.name != "Max-Forwards" {
+            request.headers.append(header.name, header.value)
+        }
         let plan = InvitePlan(
             offer: offer, flow: flow, ringLimit: now.advanced(by: configuration.ringLimit),
             targets: RedirectionTargets(uri))
