@@ -189,6 +189,33 @@ import Testing
         #expect(await running.exchange.ending() == 0)
     }
 
+    @Test(
+        "An exchange whose database or log another program empties while it runs promises nothing, says why, and is not ready",
+        arguments: ["exchange.sqlite", "exchange.sqlite-wal"])
+    func spoiled(name: String) async throws {
+        let site = try Site(database: "exchange.sqlite")
+        let text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        try (text + "\nmonitoring: { listen: '127.0.0.1:0' }\n")
+            .write(toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
+        let running = try await RunningSite(site)
+        defer { site.remove() }
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: site.path(name)))
+        try file.truncate(atOffset: 0)
+        try file.close()
+        let refused = try running.call(["--duration", "1"])
+        let line = try await running.exchange.line(containing: "Nothing can be stored")
+        #expect(line.contains("another program has cut") && line.contains(name), "\(line)")
+        #expect(await refused.ending() != 0)
+        let shown = #/"Showing metrics and health".*"url":"([^"]+)"/#
+        let url = try #require(running.exchange.errorText.firstMatch(of: shown)?.1)
+        let ready = try HandsetProcess(
+            ["curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "\(url)/readyz"],
+            executable: "/usr/bin/env")
+        #expect(await ready.ending() == 0 && ready.outputText == "503", "\(ready.outputText)")
+        for process in [running.device, running.exchange] { process.send(SIGTERM) }
+        #expect(await running.exchange.ending() == 0)
+    }
+
     @Test("AUTH-9: More calls by command than a user has logins all succeed, and leave no login behind")
     func manyCommands() async throws {
         let site = try Site(database: "exchange.sqlite")

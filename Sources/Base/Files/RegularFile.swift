@@ -175,7 +175,7 @@ public struct FileIdentity: Hashable, Sendable {
         self.init(status)
     }
 
-    private init(_ status: stat) {
+    fileprivate init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
     }
@@ -212,9 +212,23 @@ public struct FileMeasure: Hashable, Sendable {
         self.init(status)
     }
 
-    private init(_ status: stat) {
+    fileprivate init(_ status: stat) {
         bytes = Int(status.st_size)
         modified = Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+    }
+}
+
+/// Which file is at a path, with its size and age: another one if a program has replaced it or written to it.
+public struct FileStamp: Hashable, Sendable {
+    /// Which file it is.
+    public let identity: FileIdentity
+    /// Its size, and when it was last written to.
+    public let measure: FileMeasure
+
+    /// What is at `path` itself, which may be a link; nil if there is nothing that may be looked at.
+    public init?(entry path: String) {
+        guard let status = status(of: path, followsLink: false) else { return nil }
+        (identity, measure) = (FileIdentity(status), FileMeasure(status))
     }
 }
 

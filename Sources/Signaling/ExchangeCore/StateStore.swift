@@ -71,6 +71,8 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let corrupt = Code(name: "corrupt")
         /// The file was deleted, moved or replaced while it was open.
         public static let gone = Code(name: "gone")
+        /// Another program has cut the file, or written to it, while it was open.
+        public static let spoiled = Code(name: "spoiled")
         /// A newer version has made the database.
         public static let newer = Code(name: "newer")
         /// Another process has taken the store over.

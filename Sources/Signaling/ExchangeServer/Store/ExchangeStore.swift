@@ -37,7 +37,7 @@ public final class ExchangeStore: StateStore {
     private let lock: StoreLock
     private let clock: StoreClock
     private let recordLimits: RecordLimits
-    private let files: OpenFiles
+    private let files: Mutex<OpenFiles>
     /// The oldest time, in milliseconds since 1970, of call records that are kept; `nil` once all older ones are removed.
     private let recordsBefore = Mutex<Int64?>(nil)
 
@@ -81,9 +81,6 @@ public final class ExchangeStore: StateStore {
                         "its file system has no write-ahead log: journal_mode is \(mode ?? "unknown")")
                 }
                 try connection.execute("PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
-                // Commits wait while a log is copied back: half of SQLite's usual 1,000 pages halves that wait, and under
-                // load the 99th percentile falls from 8 to 6 ms (docs/load.md). Fewer pages cost throughput.
-                try connection.execute("PRAGMA wal_autocheckpoint = 500")
                 // A log that a burst made long does not stay so.
                 try connection.execute("PRAGMA journal_size_limit = 4194304")
                 let verdict = try connection.firstValue(of: "PRAGMA quick_check(1)").text ?? "no answer"
@@ -101,9 +98,14 @@ public final class ExchangeStore: StateStore {
             let after = try database.read { try SetAsideRows.all($0) }
             setAsideRows = after == before ? [] : after
             self.database = database
+            try database.withConnection { $0.countLogFrames() }
             try database.write { [clock] connection in try StoredClock(connection: connection, clock: clock).begin() }
             // Something was written, so that the log is there.
-            files = try database.read { try OpenFiles(of: $0, path: name) }
+            let (own, frames) = try database.read { connection in
+                let file = "SELECT file FROM pragma_database_list WHERE name = 'main'"
+                return (try connection.firstValue(of: file).text ?? path, connection.logFrames)
+            }
+            files = Mutex(try OpenFiles(own, frames: frames, openedAs: name))
         } catch {
             throw StoreError(error, "open", path)
         }
@@ -152,9 +154,22 @@ public final class ExchangeStore: StateStore {
     /// Writes changes in one transaction: all of them, or none. When this returns, they are on disk, in the file at
     /// ``path``.
     ///
-    /// - Throws: ``StoreError``; then nothing has been written, except in a file that was moved at this very moment.
+    /// - Throws: ``StoreError``; then nothing has been written, except in a file that was moved, or written to by another program, at this
+    ///   very moment.
     public func write(_ changes: [Change]) throws(StoreError) {
-        try files.check()
+        try files.withLock { files throws(StoreError) in
+            try files.check()
+            do throws(StoreError) {
+                try commit(changes)
+            } catch {
+                files.noteFailedCommit()
+                throw error
+            }
+            try note(&files)
+        }
+    }
+
+    private func commit(_ changes: [Change]) throws(StoreError) {
         do {
             let outdated = recordsBefore.withLock { $0 }
             let left = try database.write { [clock, recordLimits] connection in
@@ -170,20 +185,37 @@ public final class ExchangeStore: StateStore {
         } catch {
             throw StoreError(error, "write", path)
         }
-        try files.check()
+    }
+
+    /// Checks the files behind a commit, and copies the log back from time to time.
+    private func note(_ files: inout OpenFiles) throws(StoreError) {
+        do {
+            try database.withConnection { connection in
+                try files.noteCommit(frames: connection.logFrames)
+                guard try files.verifyLog() else { return }
+                // As with SQLite's own, a failure is no failure of the commit: the log has what was not copied.
+                connection.checkpoint()
+                try files.noteCheckpoint()
+            }
+        } catch {
+            throw StoreError(error, "write", path)
+        }
     }
 
     /// Tries whether the database can be written, by writing a number.
     ///
     /// - Throws: ``StoreError`` if not.
     public func probe() throws(StoreError) {
-        try files.check()
-        do {
-            try database.write { try $0.run("UPDATE exchange SET probed = probed + 1") }
-        } catch {
-            throw StoreError(error, "write", path)
+        try files.withLock { files throws(StoreError) in
+            try files.check()
+            do {
+                try database.write { try $0.run("UPDATE exchange SET probed = probed + 1") }
+            } catch {
+                files.noteFailedCommit()
+                throw StoreError(error, "write", path)
+            }
+            try note(&files)
         }
-        try files.check()
     }
 
     /// Brings the write-ahead log into the file and lets go of it.
@@ -195,37 +227,5 @@ public final class ExchangeStore: StateStore {
         }
         database.close()
         lock.release()
-    }
-}
-
-/// The files of an open database, as they were when it was opened: what SQLite writes to.
-///
-/// The system allows a file to be deleted or moved while a process has it open, and SQLite does not check for that.
-/// Writes then still succeed, and their data is lost at the next restart.
-private struct OpenFiles: Sendable {
-    private let path: String
-    private let identities: [String: FileIdentity]
-
-    /// Notes the files of an open database: itself, and its write-ahead log if it has one.
-    ///
-    /// - Parameter path: That by which it was opened, not that of a link.
-    init(of connection: SQLiteConnection, path: String) throws {
-        self.path = path
-        // SQLite has followed links, and keeps the log beside the file itself.
-        let own = try connection.firstValue(of: "SELECT file FROM pragma_database_list WHERE name = 'main'").text
-        let files = [path, (own ?? path) + "-wal"]
-        identities = Dictionary(
-            files.compactMap { file in FileIdentity(entry: file).map { (file, $0) } }, uniquingKeysWith: { $1 })
-    }
-
-    /// Finds out whether the files are where they were. It takes some microseconds.
-    ///
-    /// A link to where one was moved is not the file: after a restart SQLite looks for the log beside the moved one.
-    ///
-    /// - Throws: ``StoreError`` with the code `gone` if one is not.
-    func check() throws(StoreError) {
-        for (file, identity) in identities where FileIdentity(entry: file) != identity {
-            throw StoreError(gone: file, path)
-        }
     }
 }

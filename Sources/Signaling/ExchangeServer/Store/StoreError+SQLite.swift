@@ -54,6 +54,16 @@ extension StoreError {
         )
     }
 
+    /// Another program has written to a file of the database since it was opened.
+    init(spoiled file: String, _ path: String) {
+        self.init(
+            .spoiled,
+            "cannot write the database \(path): another program has cut \(file), or has written to it, while the exchange was running, "
+                + "so that what the exchange writes might be lost. Stop that program, and restart the exchange, which starts with what "
+                + "the files contain. If they are damaged, put a backup in their place."
+        )
+    }
+
     private init(readOnly said: String, _ task: String) {
         self.init(
             .readOnly,

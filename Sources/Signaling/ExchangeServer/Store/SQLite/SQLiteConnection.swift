@@ -53,6 +53,8 @@ final class SQLiteConnection: @unchecked Sendable {
 
     private let connection: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
+    /// What SQLite has counted, while it counts.
+    private let frames = FrameCount()
 
     init(path: String, _ mode: Mode) throws(SQLiteFailure) {
         let flags =
@@ -77,6 +79,24 @@ final class SQLiteConnection: @unchecked Sendable {
         statements.removeAll()
         unsafe sqlite3_close(connection)
     }
+
+    /// Counts the log's frames from now on, and leaves it to ``checkpoint()`` to copy them back.
+    func countLogFrames() {
+        // The count lives as long as the connection, which calls this in commits alone.
+        _ = unsafe sqlite3_wal_hook(
+            connection,
+            { context, _, _, count in
+                guard let context = unsafe context else { return SQLITE_OK }
+                unsafe Unmanaged<FrameCount>.fromOpaque(context).takeUnretainedValue().count = Int(count)
+                return SQLITE_OK
+            }, unsafe Unmanaged.passUnretained(frames).toOpaque())
+    }
+
+    /// Frames in the log behind the last commit; 0 before the first one since ``countLogFrames()``.
+    var logFrames: Int { frames.count }
+
+    /// Copies the log back into the file, as far as no reader needs it.
+    func checkpoint() { _ = unsafe sqlite3_wal_checkpoint_v2(connection, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil) }
 
     /// How many rows the last statement changed.
     var changedRows: Int { Int(unsafe sqlite3_changes64(connection)) }
@@ -172,6 +192,9 @@ final class SQLiteConnection: @unchecked Sendable {
         return statement
     }
 }
+
+/// How many frames the log has.
+private final class FrameCount { var count = 0 }
 
 /// What SQLite has of a function.
 private final class FunctionBox {
