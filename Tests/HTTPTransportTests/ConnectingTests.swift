@@ -134,6 +134,25 @@ import Testing
         }
     }
 
+    @Test("A server that answers an upgrade with provisional answers without end is given up behind 64 KiB")
+    func endless() async throws {
+        let answer = String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 10_000)
+        try await RawServer.with(answer: answer) { port in
+            let endless = try await failure {
+                try await EchoClient.open("ws://127.0.0.1:\(port)/", openingTime: .seconds(30))
+            }
+            #expect(endless.kind == .fault && endless.cause.contains("65536 bytes that are no answer"))
+        }
+        // A few are nothing: the status of the answer behind them is reported.
+        let late =
+            String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 20)
+            + "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
+        try await RawServer.with(answer: late) { port in
+            let missing = try await failure { try await EchoClient.open("ws://127.0.0.1:\(port)/") }
+            #expect(missing.kind == .notUpgraded(status: 404))
+        }
+    }
+
     @Test(
         "A server that accepts connections and never answers is given up after the time for opening",
         .witnessed(slack: .milliseconds(50)))

@@ -20,15 +20,14 @@ import Testing
     private final class Connection {
         let loop = EmbeddedEventLoop()
         let channel: EmbeddedChannel
-        let handler = FetchHandler()
+        let handler: FetchHandler
         var reports: [FetchHandler.Report] = []
         var idleEnds = 0
 
         init(_ first: (any ChannelHandler)? = nil) throws {
             channel = EmbeddedChannel(loop: loop)
             if let first { try channel.pipeline.syncOperations.addHandler(first) }
-            try channel.pipeline.syncOperations.addHTTPClientHandlers()
-            try channel.pipeline.syncOperations.addHandler(handler)
+            handler = try FetchHandler.add(to: channel.pipeline.syncOperations)
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
             handler.idleEnd = { [unowned self] in idleEnds += 1 }
         }
@@ -116,6 +115,67 @@ import Testing
         #expect(connection.reports.isEmpty)
         connection.receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         #expect(connection.answer == "200 ok+")
+    }
+
+    @Test(
+        "What is no answer ends the connection behind 64 KiB, however it comes, and its request is not sent again",
+        arguments: [
+            "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", "\r\n",
+            "\r\n\r\n\r\n\r\n\r\n\r\n",
+        ])
+    func endless(piece: String) throws {
+        let connection = try Connection()
+        try connection.send()
+        var bytes = 0
+        while bytes < 1_000_000, connection.reports.isEmpty {
+            connection.receive(String(repeating: piece, count: 40))
+            bytes += piece.utf8.count * 40
+        }
+        #expect(bytes <= 65_536 + piece.utf8.count * 40)
+        #expect(connection.failure == "endless(limit: 65536)" && !connection.channel.isActive)
+    }
+
+    @Test("A head without end, and chunks with more beside their data than that, end the connection")
+    func endlessParts() throws {
+        let head = try Connection()
+        try head.send()
+        head.receive("HTTP/1.1 200 OK\r\n")
+        for number in 0..<100 where head.reports.isEmpty {
+            head.receive("X-\(number): \(String(repeating: "x", count: 1_000))\r\n")
+        }
+        #expect(head.failure == "endless(limit: 65536)")
+        let chunks = try Connection()
+        try chunks.send(bodyBytes: 20_000)
+        chunks.receive("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in 0..<1_000 where chunks.reports.isEmpty {
+            chunks.receive("1;\(String(repeating: "x", count: 1_000))\r\na\r\n")
+        }
+        #expect(chunks.failure == "endless(limit: 160000)")
+    }
+
+    @Test("A long answer that comes in large pieces with a late head counts, and so do the smallest chunks")
+    func large() throws {
+        let connection = try Connection()
+        try connection.send(bodyBytes: 200_000)
+        connection.receive("HTTP/1.1 200 OK\r\nX: \(String(repeating: "y", count: 60_000))\r\n")
+        connection.receive("Content-Length: 200000\r\n\r\n" + String(repeating: "z", count: 100_000))
+        connection.receive(String(repeating: "z", count: 100_000))
+        #expect(connection.answer == "200 \(String(repeating: "z", count: 200_000))+")
+        let small = try Connection()
+        try small.send(bodyBytes: 20_000)
+        small.receive("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in 0..<20 { small.receive(String(repeating: "1\r\na\r\n", count: 1_000)) }
+        small.receive("0\r\n\r\n")
+        #expect(small.answer == "200 \(String(repeating: "a", count: 20_000))+")
+    }
+
+    @Test("A server that sends provisional answers while nothing is asked is closed behind the same bytes")
+    func idle() throws {
+        let connection = try Connection()
+        try connection.send()
+        connection.receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        for _ in 0..<100 { connection.receive(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 100)) }
+        #expect(!connection.channel.isActive && connection.idleEnds == 1)
     }
 
     @Test(

@@ -49,6 +49,20 @@ final class FetchHandler: ChannelInboundHandler {
     private var isBroken = false
     private var lastNumber = 0
     private var silence: Scheduled<Void>?
+    private var meter: AnswerMeter?
+
+    /// Prepares a connection: HTTP, with what bounds it, and a handler.
+    static func add(to pipeline: ChannelPipeline.SynchronousOperations) throws -> FetchHandler {
+        let handler = FetchHandler()
+        let meter = AnswerMeter { [weak handler] limit in
+            handler?.fail(HTTPFetch.Failure.endless(limit: limit), isOurs: true)
+        }
+        handler.meter = meter
+        try pipeline.addHandler(meter)
+        try pipeline.addHTTPClientHandlers()
+        try pipeline.addHandler(handler)
+        return handler
+    }
 
     /// Sends a request. The report comes exactly once, perhaps before this returns.
     func begin(_ job: Job, _ report: @escaping (Report) -> Void) {
@@ -83,6 +97,7 @@ final class FetchHandler: ChannelInboundHandler {
     private func send() {
         guard let context, let exchange, !exchange.isSent else { return }
         self.exchange?.isSent = true
+        meter?.awaitHead()
         let request = exchange.job.request
         var head = HTTPRequestHead(
             version: .http1_1, method: request.method, uri: HTTPEndpoint.escaped(request.target))
@@ -130,6 +145,7 @@ final class FetchHandler: ChannelInboundHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             exchange?.head = head
+            meter?.awaitBody(of: exchange?.job.bounds.bodyBytes ?? 0)
         case .body(let part):
             guard let exchange else { return }
             let (count, limit) = (exchange.body.count, exchange.job.bounds.bodyBytes)
@@ -195,6 +211,7 @@ final class FetchHandler: ChannelInboundHandler {
         end = error
         silence?.cancel()
         context?.close(promise: nil)
+        meter = nil
         guard let exchange else {
             idleEnd?()
             return

@@ -48,6 +48,8 @@ package enum HTTPFetch {
     package enum Failure: Error, Hashable, Sendable {
         /// It has more bytes than this.
         case tooLong(limit: Int)
+        /// More bytes than this came before its head was complete, or around its body: provisional answers, or chunks without end.
+        case endless(limit: Int)
         /// It did not come in time.
         case tooLate
         /// The connection was closed before the answer's end.
@@ -124,8 +126,7 @@ package enum HTTPFetch {
                     if endpoint.isSecure {
                         try pipeline.addTLS(to: endpoint.host, trusting: trust, protocols: ["http/1.1"])
                     }
-                    try pipeline.addHTTPClientHandlers()
-                    try pipeline.addHandler(FetchHandler())
+                    _ = try FetchHandler.add(to: pipeline)
                 }
             }
     }

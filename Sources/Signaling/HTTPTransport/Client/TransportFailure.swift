@@ -70,6 +70,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         case HTTPFetch.Failure.tooLate: self = .silent(endpoint)
         case HTTPFetch.Failure.tooLong(let limit):
             self.init(.fault, "what \(place) answers has more than \(limit) bytes", "")
+        case HTTPFetch.Failure.endless(let limit): self = .endless(limit, at: place)
         case let error as WebSocket.OpeningError: self = Self.opening(error, at: place)
         case let error as WebSocket.Fault:
             self.init(.fault, "the WebSocket of \(place) has failed: \(error)", "")
@@ -90,6 +91,13 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         TransportFailure(.unreachable, "\(endpoint.authority) does not answer")
     }
 
+    private static func endless(_ limit: Int, at place: String) -> TransportFailure {
+        TransportFailure(
+            .fault,
+            "\(place) sends more than \(limit) bytes that are no answer: provisional answers (1xx), a head or chunks without end",
+            "")
+    }
+
     private static func opening(_ error: WebSocket.OpeningError, at place: String) -> TransportFailure {
         switch error {
         case .notUpgraded(let status?, let location?) where (300..<400).contains(status):
@@ -103,6 +111,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
                 "Check the path of the address, and what the server wants to know of its clients.")
         case .notOffered(let choice):
             TransportFailure(.fault, "\(place) chose \(choice), which was not offered", "")
+        case .endless(let limit): .endless(limit, at: place)
         case .tooLate: TransportFailure(.unreachable, "\(place) did not open a WebSocket in time")
         }
     }

@@ -54,6 +54,8 @@ extension WebSocket {
         case notUpgraded(status: Int?, location: String?)
         /// The server chose a subprotocol that was not offered, or an extension.
         case notOffered(String)
+        /// The server sent more bytes than this before its answer.
+        case endless(limit: Int)
         /// The server took longer than ``Destination/openingTime``.
         case tooLate
     }
@@ -65,8 +67,12 @@ extension WebSocket {
         _ socket: WebSocket, to destination: Destination, on loop: any EventLoop
     ) -> EventLoopFuture<String?> {
         let socket = NIOLoopBound(socket, eventLoop: loop)
-        let watcher = NIOLoopBound(AnswerWatcher(), eventLoop: loop)
         let opened = loop.makePromise(of: String?.self)
+        let meter = AnswerMeter { limit in
+            opened.fail(OpeningError.endless(limit: limit))
+            socket.value.abandon()
+        }
+        let watcher = NIOLoopBound(AnswerWatcher(meter), eventLoop: loop)
         if let time = destination.openingTime {
             let deadline = loop.assumeIsolated().scheduleTask(in: time) {
                 opened.fail(OpeningError.tooLate)
@@ -92,6 +98,7 @@ extension WebSocket {
                     if endpoint.isSecure {
                         try pipeline.addTLS(to: endpoint.host, trusting: destination.trust)
                     }
+                    try pipeline.addHandler(watcher.value.meter)
                     let upgrade = Self.upgrade(socket, destination)
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(
                         configuration: .init(upgradeConfiguration: upgrade))
@@ -159,11 +166,16 @@ private final class AnswerWatcher: ChannelInboundHandler, RemovableChannelHandle
 
     private(set) var refusal = WebSocket.OpeningError.notUpgraded(status: nil, location: nil)
     private var hasSeenHead = false
+    /// Bounds what comes before the answer; what follows is not HTTP.
+    let meter: AnswerMeter
+
+    init(_ meter: AnswerMeter) { self.meter = meter }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // Only the first thing through is looked at: after an upgrade what passes is not HTTP.
         if !hasSeenHead {
             hasSeenHead = true
+            meter.awaitBody(of: nil)
             if case .head(let head) = unwrapInboundIn(data) {
                 refusal = .notUpgraded(
                     status: Int(head.status.code), location: head.headers.first(name: "Location"))
