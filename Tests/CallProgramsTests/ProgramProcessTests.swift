@@ -135,6 +135,49 @@ struct ProgramProcessTests {
         }
     }
 
+    /// Whether a process runs; what its parent has not taken away does not.
+    private static func runs(_ process: pid_t) -> Bool {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
+        return text.split(separator: ") ").last?.first != "Z"
+    }
+
+    @Test("What a program has started in sessions of its own ends a little later, and that of other programs does not")
+    func sessions() async throws {
+        // It leaves two behind, the second of which starts a third later.
+        let script = """
+            import os, time
+            for number in range(2):
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork(): os._exit(0)
+                    if number and os.fork(): os.setpgid(0, 0)
+                    os.write(1, b"%d\\n" % os.getpid())
+                    time.sleep(1000)
+                os.wait()
+            os.read(0, 1)
+            """
+        func left(by process: inout ProgramProcess) throws -> [pid_t] {
+            var output: [UInt8] = []
+            while output.count(where: { $0 == 0x0A }) < 3 {
+                process.waitForOutput(milliseconds: 1_000)
+                if case .bytes(let bytes) = process.readOutput(100) { output += bytes }
+            }
+            let left = String(decoding: output, as: UTF8.self).split(separator: "\n").compactMap { pid_t($0) }
+            try #require(left.count == 3 && left.allSatisfy(Self.runs))
+            return left
+        }
+        var first = try ProgramProcess(["python3", "-c", script], inputBytes: 4_096)
+        var second = try ProgramProcess(["python3", "-c", script], inputBytes: 4_096)
+        let (left, others) = (try left(by: &first), try left(by: &second))
+        first.closeInput()
+        #expect(try await Self.end(of: &first) == .finished)
+        try await until { !left.contains(where: Self.runs) }
+        #expect(others.allSatisfy(Self.runs))
+        second.signal(SIGKILL)
+        _ = try await Self.end(of: &second)
+        try await until { !others.contains(where: Self.runs) }
+    }
+
     @Test("A program that cannot be started says so, with what to try")
     func missing() throws {
         let script = FileManager.default.temporaryDirectory.appending(path: "handset-script-\(UUID())").path()

@@ -117,6 +117,41 @@ struct CallSoundCommandTests {
         #expect(try power(cut) > 1_000)
     }
 
+    @Test("What a program leaves behind in sessions of its own ends after its call, also if its variables are cleared")
+    func leftBehind() async throws {
+        let site = try site("source: exec\ncommand: [python3, leave.py]")
+        defer { site.remove() }
+        let script = """
+            import os, sys
+            for variables in dict(os.environ), {}:
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork(): os._exit(0)
+                    with open("\(site.path("left"))", "a") as file: file.write(f"{os.getpid()}\\n")
+                    os.closerange(0, 4)
+                    os.execve("/bin/sleep", ["sleep", "1000"], variables)
+                os.wait()
+            while os.read(0, 4096): pass
+            """
+        try script.write(toFile: site.path("leave.py"), atomically: true, encoding: .utf8)
+        let running = try await RunningSite(site)
+        let call = try running.call(["--duration", "60"])
+        func left() -> [Int] {
+            let text = (try? String(contentsOfFile: site.path("left"), encoding: .utf8)) ?? ""
+            return text.split(separator: "\n").compactMap { Int($0) }
+        }
+        func runs(_ process: Int) -> Bool {
+            let text = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+            return text.contains("(sleep) ") && !text.contains("(sleep) Z")
+        }
+        try await eventually { left().filter(runs).count == 2 }
+        #expect(try await running.control("hangup").code == 0)
+        #expect(await call.ending() == 0, "\(call.errorText)")
+        try await eventually { !left().contains(where: runs) }
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+    }
+
     @Test("The example in Examples/greeting greets, records both sides, and is a configuration without problems")
     func example() async throws {
         let example = Self.root.appending(path: "Examples/greeting/device.yaml")

@@ -14,9 +14,11 @@ public struct ProgramStartError: Error, Sendable, CustomStringConvertible {
 ///
 /// The program reads the caller's sound from descriptor 0, writes its own to 1 and log lines to 2, and has a socket for
 /// events and commands at 3; no other descriptor is open. It is started without a shell and leads a process group,
-/// which ends with it.
+/// which ends with it. So does what it starts in other groups and sessions, as far as that is found
+/// (docs/security.md, "Programs in calls").
 struct ProgramProcess: ~Copyable {
     private let id: pid_t
+    private let mark: UInt64
     private var input: Int32
     private var output: Int32
     private var errors: Int32
@@ -48,7 +50,7 @@ struct ProgramProcess: ~Copyable {
         var program = handset_program()
         let result = unsafe handset_program_start(&arguments, &withheld, &given, inputBytes, &program)
         guard result == 0 else { throw Self.failure(of: words, -result) }
-        id = program.process
+        (id, mark) = (program.process, program.mark)
         (input, output) = (program.input, program.output)
         (errors, events) = (program.errors, program.events)
     }
@@ -168,7 +170,7 @@ struct ProgramProcess: ~Copyable {
     /// How the process has ended; nil while it runs. What it started ends with it. Not to be asked again after that.
     mutating func reap() -> ProgramExit? {
         var status: Int32 = 0
-        guard unsafe handset_program_ended(id, &status) else { return nil }
+        guard unsafe handset_program_ended(id, mark, &status) else { return nil }
         // The exit code is in the second byte, and the signal that ended it in the first seven bits (wait(2)).
         if status == 0 { return .finished }
         return .failed(

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioKit
 internal import CallAgent
 internal import CallControl
+internal import CallPrograms
 internal import ConfigReader
 internal import DeviceControl
 internal import Glibc
@@ -43,6 +44,7 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
+        LeftProcesses.adopt()
         let document = try ConfigDocument.read(path: config, fileChecks: .all)
         let configuration = try readAccounts(document, logger)
         // Before anything that others would notice: another device may be at work here.
@@ -78,6 +80,7 @@ struct RunCommand: AsyncParsableCommand {
         await control?.close()
         await traces?.stop()
         await monitoring?.stop()
+        LeftProcesses.finish()
         withExtendedLifetime(locks) {}
         if let failure = reporter.failure { throw failure }
         try? await group.shutdownGracefully()
