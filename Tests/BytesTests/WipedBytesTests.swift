@@ -28,6 +28,16 @@ struct WipedBytesTests {
         #expect(other == Array("a secret".utf8))
     }
 
+    @Test("They are equal to the same bytes alone, of any kind, also when those are a part of a text")
+    func comparing() {
+        let kept = WipedBytes("a secret".utf8)
+        #expect(kept.isEqual(to: "Bearer a secret".utf8.dropFirst(7)) && kept.isEqual(to: Array("a secret".utf8)))
+        for other in ["", "a secre", "a secrets", "A secret", "a secreu", "\u{0}a secret"] {
+            #expect(!kept.isEqual(to: other.utf8))
+        }
+        #expect(WipedBytes([]).isEqual(to: []))
+    }
+
     @Test("What was freed does not have them: of a thousand, none is found in memory that is allocated again")
     func freed() {
         let needle = Array("0123456789-secret-9876543210-abcdefghijklmnopqrstuvwxyz".utf8)

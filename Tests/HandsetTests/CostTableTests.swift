@@ -1,6 +1,7 @@
 import AudioPort
 import CallAgent
 import CallBridging
+import CallControl
 import CallFlow
 import CallMeetings
 import CallWebhooks
@@ -124,7 +125,9 @@ struct CostTableTests {
         let waiting = [kibibytes(CallRecording.mostPending * 2), kibibytes(SoundFile.pieceSamples * 2)]
         let second = kibibytes(VoicemailBounds.rate * 2)
         rows["A caller of a flow"] = [
-            waiting + [Double(FlowRecord.longestPause) * second], [], [Double(CallDials.mostCalls), second], [],
+            waiting + [Double(FlowRecord.longestPause) * second],
+            // Of one call come two, of each of those two more, as often as calls may lead to calls.
+            [Double(1 << (CallHops.most + 1) - 2)], [Double(CallDials.mostCalls), second], [],
         ]
         rows["A flow's server"] = [
             [

@@ -13,6 +13,9 @@ public struct Secret: Equatable, Sendable, CustomStringConvertible, CustomDebugS
     /// The value itself; review every use of this property. It makes a text that is not overwritten when it is freed.
     public var revealed: String { bytes.text }
 
+    /// Compares the value with a text that a stranger gives, in a time that depends on nothing but the lengths, without a copy of either.
+    public func isEqual(to text: some Collection<UInt8>) -> Bool { bytes.isEqual(to: text) }
+
     /// A mask.
     public var description: String { "(secret)" }
     /// A mask.

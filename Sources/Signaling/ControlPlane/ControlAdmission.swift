@@ -1,6 +1,5 @@
 internal import ConfigReader
 internal import ControlWire
-internal import Cryptography
 internal import HTTPTransport
 internal import NIOHTTP1
 
@@ -90,8 +89,11 @@ package struct ControlAdmission {
     private func isKnown(_ headers: HTTPHeaders) -> Bool {
         guard let token else { return true }
         let values = headers["Authorization"]
-        guard values.count == 1, let given = values.first, given.lowercased().hasPrefix("bearer ") else { return false }
-        return Digest.areEqual(Array(given.dropFirst(7).utf8), Array(token.revealed.utf8))
+        // Compared in place: copies would stay behind in memory that was freed.
+        guard values.count == 1, let given = values.first?.utf8,
+            given.prefix(7).map({ $0 | 0x20 }) == Array("bearer ".utf8)
+        else { return false }
+        return token.isEqual(to: given.dropFirst(7))
     }
 
     private static func problem(_ code: ControlFault.Code, _ message: String) -> ControlProblem {

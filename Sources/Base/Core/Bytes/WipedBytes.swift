@@ -35,6 +35,14 @@ public final class WipedBytes: @unchecked Sendable, Equatable, CustomStringConve
     /// Has `body` read them.
     public func read<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result { try body(unsafe memory.bytes) }
 
+    /// Compares the bytes with others, which are not copied, in a time that depends on nothing but the lengths.
+    public func isEqual(to others: some Collection<UInt8>) -> Bool {
+        guard others.count == count else { return false }
+        var difference: UInt8 = 0
+        for (index, byte) in others.enumerated() { unsafe difference |= memory[index] ^ byte }
+        return difference == 0
+    }
+
     /// Compares the bytes.
     public static func == (one: WipedBytes, other: WipedBytes) -> Bool { unsafe one.memory.elementsEqual(other.memory) }
 
