@@ -121,6 +121,9 @@ struct CallSoundCommandTests {
     func leftBehind() async throws {
         let site = try site("source: exec\ncommand: [python3, leave.py]")
         defer { site.remove() }
+        let text = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
+        try text.replacing("leave.py", with: site.path("leave.py"))
+            .write(toFile: site.deviceConfiguration, atomically: true, encoding: .utf8)
         let script = """
             import os, sys
             for variables in dict(os.environ), {}:
