@@ -24,7 +24,7 @@ actor CallMemoryKeeper {
             .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded,
             .roomRecording, .roomRecordingEnded, .voicemail,
             .attached,
-            .detached, .transferRequested, .transferProgress, .handover, .parking:
+            .detached, .transferRequested, .transferProgress, .handover, .parking, .queued, .leftQueue:
             break
         }
     }

@@ -165,8 +165,9 @@ struct FlowDialTests {
                 == "line 1: Dial: the attribute callerId is not supported; \(known)")
         #expect(faults("<Dial/>") == "line 1: Dial: names no one to connect with")
         #expect(
-            faults("<Dial><Queue>q</Queue></Dial>").hasPrefix(
-                "line 1: Queue: is not supported within Dial; supported there are Client, Conference, Number, Sip"))
+            faults("<Dial><Sim>q</Sim></Dial>").hasPrefix(
+                "line 1: Sim: is not supported within Dial; supported there are Client, Conference, Number, Queue, Sip")
+        )
         #expect(faults("<Dial>1<Number>2</Number></Dial>").contains("beside Number; put it into a Number"))
         #expect(faults("<Dial><Conference>a</Conference><Number>2</Number></Dial>").contains("one room at a time"))
         #expect(
@@ -204,7 +205,7 @@ struct FlowDialTests {
                 case .connected: notes.append("\(time.text) connected")
                 case .dialEnded(let status): notes.append("\(time.text) \(status.rawValue)")
                 case .output(.play(.speech(let text), _)): notes.append(text)
-                case .output, .missing, .length, .key, .recorded: break
+                case .output, .missing, .length, .key, .queued, .taken, .queueEnded, .recorded: break
                 }
             })
         let expected: [String] =

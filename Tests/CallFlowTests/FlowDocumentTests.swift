@@ -71,8 +71,8 @@ struct FlowDocumentTests {
         "What a call would not do is refused, with the line, the element and what is supported",
         arguments: [
             (
-                "<Enqueue>5</Enqueue>",
-                "line 1: Enqueue: is not supported; supported are Dial, Gather, Hangup, Pause, Play, Record, Redirect, Reject, Say"
+                "<Refer>5</Refer>",
+                "line 1: Refer: is not supported; supported are Dial, Enqueue, Gather, Hangup, Leave, Pause, Play, Record, Redirect, Reject, Say"
             ),
             ("<say>a</say>", "line 1: say: is not supported: names are case-sensitive. Did you mean Say?"),
             (
@@ -119,7 +119,7 @@ struct FlowDocumentTests {
             ("<Redirect/>", "line 1: Redirect: names no file"),
             (
                 "<Say>{{Name}}</Say>",
-                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}, {{HandoverStatus}}"
+                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}, {{HandoverStatus}}, {{QueueResult}}, {{QueueSid}}, {{QueuePosition}}, {{QueueTime}}, {{AvgQueueTime}}, {{CurrentQueueSize}}, {{MaxQueueSize}}"
             ),
             ("<Say>{{Digits</Say>", "line 1: Say: has \"{{\" without \"}}\""),
         ])

@@ -27,7 +27,7 @@ struct FlowTrialTests {
                 case .output(.reached(let place)): notes.append("\(time.text) \(place)")
                 case .key(let key): notes.append("\(time.text) key \(key)")
                 case .recorded(let length): notes.append("\(time.text) recorded \(length.text)")
-                case .output, .missing, .length, .connected, .dialEnded: break
+                case .output, .missing, .length, .connected, .dialEnded, .queued, .taken, .queueEnded: break
                 }
             })
         return (end, notes)

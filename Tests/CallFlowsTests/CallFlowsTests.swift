@@ -268,6 +268,28 @@ struct CallFlowsTests {
             ])
     }
 
+    @Test("A caller in a queue goes through its document, and its server learns that it has hung up there")
+    func queue() async throws {
+        let (web, plan) = try serve([
+            "/menu": "<Enqueue waitUrl=\"wait\" action=\"after\">q</Enqueue>", "/wait": "<Pause length=\"60\"/>",
+            "/after": "",
+        ])
+        defer { web.stop() }
+        let stage = try Stage([:], server: plan)
+        try await stage.answer()
+        try await stage.run { stage.heard.count > 9_600 }
+        let place = QueuePlace(
+            sid: "QU1", position: 3, size: 4, most: 100, since: .zero, meanSince: .zero)
+        stage.flows.report(.placed(place), to: stage.call)
+        try await until { web.requests.contains { $0.target == "/wait" } }
+        #expect(fields(web.requests.first { $0.target == "/wait" })["QueuePosition"] == "3")
+        stage.flows.end(stage.call, .callEnded(Self.record()))
+        try await until { web.requests.contains { $0.target == "/after" } }
+        let last = fields(web.requests.first { $0.target == "/after" })
+        #expect(last["QueueResult"] == "hangup" && last["QueueSid"] == "QU1", "\(last)")
+        await stage.close()
+    }
+
     private static func record() -> CallRecord {
         CallRecord(
             invite: "i1", direction: .incoming, peer: "ann", began: .zero, answeredAfter: .zero,

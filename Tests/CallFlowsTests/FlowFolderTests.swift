@@ -43,7 +43,7 @@ struct FlowFolderTests {
     func checksAll() throws {
         let files = try FlowFiles([
             "menu.xml": "<Gather action=\"c-{{Digits}}.xml\"><Play>a.wav</Play></Gather>\n<Redirect>end.xml</Redirect>",
-            "c-1.xml": "<Play>b.wav</Play>", "c-2.xml": "\n<Enqueue>5</Enqueue>",
+            "c-1.xml": "<Play>b.wav</Play>", "c-2.xml": "\n<Refer>5</Refer>",
             "end.xml": "<Redirect>menu.xml</Redirect>",
             "unused.xml": "<Nothing/>",
         ])
@@ -52,7 +52,7 @@ struct FlowFolderTests {
         let found = try problems(files).sorted()
         #expect(found.count == 2)
         #expect(found.first?.hasPrefix("c-1.xml:1: Play: cannot read \"b.wav\": No such file") == true, "\(found)")
-        #expect(found.last?.hasPrefix("c-2.xml:2: Enqueue: is not supported; supported are") == true, "\(found)")
+        #expect(found.last?.hasPrefix("c-2.xml:2: Refer: is not supported; supported are") == true, "\(found)")
     }
 
     @Test(

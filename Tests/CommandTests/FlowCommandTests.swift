@@ -50,11 +50,11 @@ struct FlowCommandTests {
             #expect(good.output.contains(line + "\n"), "\(good.output)")
         }
         #expect(good.output.hasSuffix("not pressed, because the flow did not ask for them: #"), "\(good.output)")
-        try write(["choice-9.xml": "\n<Enqueue>5</Enqueue>"], in: site)
+        try write(["choice-9.xml": "\n<Refer>5</Refer>"], in: site)
         let bad = try await run("flow", "try", site.path("menu/menu.xml"), "--digits", "9")
         #expect(bad.code == 3)
         #expect(
-            bad.errors.contains("choice-9.xml: line 2: Enqueue: is not supported; supported are Dial, Gather"),
+            bad.errors.contains("choice-9.xml: line 2: Refer: is not supported; supported are Dial, Enqueue"),
             "\(bad.errors)")
         try write(["menu.xml": "<Redirect>menu.xml</Redirect>"], in: site)
         let circle = try await run("flow", "try", site.path("menu/menu.xml"))

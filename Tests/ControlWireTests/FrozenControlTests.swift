@@ -23,6 +23,7 @@ struct FrozenControlTests {
         .pickUp(slot: 1, 2, goesBack: true), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
         .conferenceRemove(1), .conferenceRecord(1, .start(file: "/b.wav")), .conferenceRecord(1, .stop),
+        .queues, .queueTake("support", 1, goesBack: true), .queueRemove(1),
         .calls(.one(1)), .calls(.page(after: 1, limit: 2)), .history(.init(record: "r")),
         .history(query),
     ]
@@ -91,6 +92,8 @@ struct FrozenControlTests {
         .transfer(call: 1, state: "requested", to: "carol"),
         .handover(call: 1, .init(state: "busy", to: "carol", toCall: 2, reason: "why")),
         .park(call: 1, state: "parked", slot: 1),
+        .queued(call: 1, queue: "support", position: 2),
+        .leftQueue(call: 1, queue: "support", result: "bridged", waitedSeconds: 1.5),
         .connection("connected"), .identified(call: 1, invite: "i"), .incoming(call: 1, from: "bob"),
         .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, establishedMilliseconds: 50),
@@ -176,6 +179,10 @@ struct FrozenControlTests {
             room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])
         conference.file = "/b.wav"
         reply.conferences = [conference]
+        reply.queues = [
+            ControlQueue(
+                queue: "support", account: "desk", callers: [.init(call: 1, peer: "bob", waitedSeconds: 1.5)])
+        ]
         try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")

@@ -209,6 +209,29 @@ struct CallLog {
             metadata: call.merging(["to": "\(callee.prefix(80))", "reason": "\(why)"]) { _, new in new })
     }
 
+    func cannotWait(_ queue: String, about call: Logger.Metadata) {
+        logger.warning(
+            "A caller cannot wait in a queue",
+            metadata: call.merging([
+                "queue": "\(queue.prefix(80))",
+                "reason": "the call is joined to another one, parked or handed over, or the name is too long",
+            ]) { _, new in new })
+    }
+
+    func waits(in queue: String, at position: Int, about call: Logger.Metadata) {
+        logger.info(
+            "A caller waits in a queue",
+            metadata: call.merging(["queue": "\(queue)", "position": "\(position)"]) { _, new in new })
+    }
+
+    func leftQueue(_ queue: String, _ result: QueueResult, after time: Duration, about call: Logger.Metadata) {
+        logger.info(
+            "A caller has left its queue",
+            metadata: call.merging([
+                "queue": "\(queue)", "result": "\(result.rawValue)", "waited_s": "\(time.components.seconds)",
+            ]) { _, new in new })
+    }
+
     func dialHasEnded(_ status: DialStatus, after time: Duration, about call: Logger.Metadata) {
         logger.info(
             "What a flow has dialled has ended",

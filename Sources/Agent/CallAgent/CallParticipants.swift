@@ -52,6 +52,8 @@ final class CallParticipants {
     var handovers = CallHandovers()
     /// What participants have asked for whose calls are not established yet.
     var waitingHandovers: [CallID: HandoverRequest] = [:]
+    /// Which callers wait in queues.
+    var queues: CallQueues
     /// Which calls are parked.
     var parking = CallParking()
     /// What calls hear that wait.
@@ -69,6 +71,7 @@ final class CallParticipants {
 
     init(_ configuration: DeviceConfiguration, in hall: MeetingHall) throws(RealtimeError) {
         // Each participant limits what it reports, and a hang-up must not be lost behind it.
+        queues = CallQueues(configuration.queues.limits)
         let (inputs, sink) = AsyncStream.makeStream(of: Input.self, bufferingPolicy: .unbounded)
         self.inputs = inputs
         publish = { sink.yield(.event($0, from: $1)) }
@@ -124,6 +127,7 @@ final class CallParticipants {
             if let plan = behaviour.participation?.mailbox { mailboxes[name]?.adopt(plan) }
         }
         areBotsFirst = Self.areBotsFirst(configuration)
+        queues.adopt(configuration.queues.limits)
     }
 
     private static func flowNames(_ call: ParticipantCall) -> FlowCallNames {
@@ -240,6 +244,19 @@ final class CallParticipants {
         (present[caller] as? CallFlows)?.report(report, to: caller)
     }
 
+    /// Reports to a caller's flow what becomes of it in its queue.
+    func report(_ report: FlowQueueReport, to caller: CallID) {
+        (present[caller] as? CallFlows)?.report(report, to: caller)
+    }
+
+    /// A call takes the caller of a queue, which goes through a document of that call's flow first.
+    func call(_ caller: CallID, by taker: CallID, through whisper: FlowWhisper?) {
+        (present[caller] as? CallFlows)?.call(caller, by: taker, in: present[taker] as? CallFlows, through: whisper)
+    }
+
+    /// Whether a flow decides what a call is joined to: it has dialled, waits in a queue, or takes a caller from one.
+    func isInFlow(_ call: CallID) -> Bool { dials.isDialling(for: call) || queues.isInFlow(call) }
+
     /// Has the callee of a placed call go through a document of the caller's flow.
     func ask(_ callee: CallID, by document: FlowAddress, for caller: CallID) {
         guard let flows = present[caller] as? CallFlows else { return }
@@ -255,7 +272,7 @@ final class CallParticipants {
     /// Whether what takes part in a call is paused while the call is elsewhere: a flow or a mailbox, which would continue without its
     /// caller. A flow that has dialled the other call does not.
     func standsStill(in call: CallID) -> Bool {
-        guard !dials.isDialling(for: call), !dials.isPlaced(call) else { return false }
+        guard !isInFlow(call), !dials.isPlaced(call) else { return false }
         return switch present[call]?.kind {
         case .flow?, .mailbox?: true
         case .program?, .bot?, .meeting?, .port?, .line?, nil: false

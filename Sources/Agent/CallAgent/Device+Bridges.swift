@@ -35,7 +35,7 @@ extension Device {
         guard let other = participants.bridges.partner(of: id) else {
             throw CallSoundError(.wrongState, "\(id) is joined to no other call; bridge joins two")
         }
-        guard ![id, other].contains(where: participants.dials.isDialling(for:)) else {
+        guard ![id, other].contains(where: participants.isInFlow) else {
             throw CallSoundError(.wrongState, "\(id) and \(other) are joined by a call flow; hang one of them up")
         }
         feed(bridges: .part(id))
@@ -75,6 +75,7 @@ extension Device {
         feed(handovers: .ended(id, HandoverEnd(of: record)))
         feed(bridges: .ended(id))
         feed(dials: .ended(id, DialStatus(of: record)))
+        feed(queues: .ended(id))
         feed(parking: .ended(id))
         feed(music: .callEnded(id))
     }
@@ -83,6 +84,7 @@ extension Device {
     func noteForBridges(replaced former: CallID, by call: CallID) {
         feed(bridges: .replaced(former, by: call))
         feed(dials: .replaced(former, by: call))
+        feed(queues: .replaced(former, by: call))
         feed(handovers: .replaced(former, by: call))
         feed(parking: .replaced(former, by: call))
     }
@@ -139,9 +141,16 @@ extension Device {
     func handle(_ order: FlowOrder) {
         switch order {
         case .dial(let caller, let dial): self.dial(dial, for: caller)
-        case .connect(let caller): feed(dials: .join(caller))
-        case .stopDialling(let caller, let isTimeout): feed(dials: .stop(caller, isTimeout: isTimeout))
+        case .connect(let caller):
+            feed(dials: .join(caller))
+            feed(queues: .join(caller))
+        case .stopDialling(let caller, let isTimeout):
+            feed(dials: .stop(caller, isTimeout: isTimeout))
+            feed(queues: .giveUp(caller, isTimeout: isTimeout))
         case .accepted(let callee): feed(dials: .accepted(callee))
+        case .enqueue(let caller, let queue, let hasMusic): enqueue(caller, in: queue, hasMusic: hasMusic)
+        case .leaveQueue(let caller, let result): feed(queues: .leave(caller, result))
+        case .readyToJoin(let caller): feed(queues: .ready(caller))
         }
     }
 
@@ -169,6 +178,7 @@ extension Device {
         case .room(let name, let most, let hasTones):
             feed(dials: .begin(caller, callees: 1, asksCallees: false))
             enter(name, most: most, hasTones: hasTones, caller)
+        case .queue(let name, let whisper): feed(queues: .take(caller, queue: name, .flow(whisper)))
         }
     }
 

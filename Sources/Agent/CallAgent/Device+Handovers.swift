@@ -53,7 +53,11 @@ extension Device {
     /// Checks that a call can be joined to another one, parked, or handed over.
     func checkJoining(_ id: CallID) throws(CallSoundError) {
         try CallSoundControl(calls[id]?.session, id, on: engine).checkBridging()
-        guard participants.bridges.partner(of: id) == nil, !participants.dials.isDialling(for: id),
+        if let queue = participants.queues.queue(of: id) {
+            throw CallSoundError(.wrongState, "\(id) waits in the queue \"\(queue)\"; queue take joins it to a call")
+        }
+        guard participants.bridges.partner(of: id) == nil, !participants.queues.isTaking(id),
+            !participants.dials.isDialling(for: id),
             !participants.dials.isPlaced(id)
         else {
             throw CallSoundError(
@@ -69,7 +73,7 @@ extension Device {
 
     /// Whether a call does what it is not its participant's to end: it is joined, parked, or about to be handed over.
     func isElsewhere(_ id: CallID) -> Bool {
-        guard !participants.dials.isDialling(for: id) else { return false }
+        guard !participants.isInFlow(id) else { return false }
         return participants.bridges.partner(of: id) != nil || participants.handovers.isUnderWay(for: id)
             || participants.parking.slot(of: id) != nil
     }
@@ -108,13 +112,16 @@ extension Device {
 
     /// Wakes what spans calls at its next deadline.
     func setJoiningTimer() {
-        let deadline = [participants.handovers.nextDeadline, participants.parking.nextDeadline].compactMap(\.self).min()
+        let deadline = [
+            participants.handovers.nextDeadline, participants.parking.nextDeadline, participants.queues.nextDeadline,
+        ].compactMap(\.self).min()
         participants.joiningTimer.set(at: deadline) { [weak self] in await self?.joiningIsDue() }
     }
 
     private func joiningIsDue() {
         feed(handovers: .timerFired)
         feed(parking: .timerFired)
+        feed(queues: .timerFired)
     }
 
     private func carryOut(_ output: CallHandovers.Output) {

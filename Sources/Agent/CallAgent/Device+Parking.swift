@@ -44,9 +44,10 @@ extension Device {
 
     /// The other call of a join continues as before; a person that the call was handed over to is hung up.
     private func partForParking(_ id: CallID) {
-        guard let other = participants.bridges.partner(of: id), !participants.dials.isDialling(for: id),
-            !participants.dials.isDialling(for: other)
-        else { return }
+        guard let other = participants.bridges.partner(of: id), ![id, other].contains(where: participants.isInFlow)
+        else {
+            return
+        }
         feed(bridges: .part(id))
         for caller in [id, other] where participants.handovers.isJoined(caller) {
             feed(handovers: .cancel(caller, because: "the call was parked"))

@@ -307,6 +307,7 @@ public actor Device {
     /// Takes no more calls, and returns when those that there are have ended, or after `limit`.
     public func finishCalls(within limit: Duration) async {
         drain.begin()
+        feed(queues: .close(true))
         await allCallsEnded(within: limit)
     }
 
@@ -316,6 +317,7 @@ public actor Device {
     @discardableResult
     public func setDraining(_ isDraining: Bool) -> Bool {
         drain.pause(isDraining)
+        feed(queues: .close(drain.hasBegun))
         return drain.hasBegun
     }
 
@@ -341,6 +343,7 @@ public actor Device {
 
     private func endCalls() async {
         drain.begin()
+        feed(queues: .close(true))
         noteForRecords(.shutDown)
         for id in calls.ids { feed(.user(.hangUp(because: nil)), to: id) }
         await allCallsEnded(within: .milliseconds(600))

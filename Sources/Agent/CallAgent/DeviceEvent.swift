@@ -65,6 +65,10 @@ public enum DeviceEvent: Sendable {
     case handover(CallID, HandoverReport)
     /// The call was parked in this slot, or is no longer: `parked`, `picked_up`, `back`, `expired` or `gone`.
     case parking(CallID, slot: Int, state: String)
+    /// The call waits in a queue, at this place from 1.
+    case queued(CallID, queue: String, position: Int)
+    /// The call has left its queue: `bridged`, `hangup` and the other results of TwiML.
+    case leftQueue(CallID, queue: String, result: String, waited: Duration)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.
@@ -93,7 +97,8 @@ extension DeviceEvent {
             .attached(let call), .detached(let call), .digit(let call, _, _),
             .speech(let call, _, _), .interrupted(let call, _), .responded(let call, _),
             .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),
-            .handover(let call, _), .parking(let call, _, _), .sendingResumed(let call), .fileFailed(let call, _),
+            .handover(let call, _), .parking(let call, _, _), .queued(let call, _, _),
+            .leftQueue(let call, _, _, _), .sendingResumed(let call), .fileFailed(let call, _),
             .ended(let call, _, _):
             call
         case .voicemail(let call, _, _): call

@@ -62,6 +62,24 @@ public enum FlowOrder: Sendable, Equatable {
     case stopDialling(CallID, isTimeout: Bool)
     /// The callee accepts, which was asked.
     case accepted(CallID)
+    /// Put the caller into a queue, with music unless it goes through a document. ``FlowQueueReport/ended(_:_:)`` follows in any case.
+    case enqueue(CallID, String, hasMusic: Bool)
+    /// Take the caller out of its queue.
+    case leaveQueue(CallID, QueueResult)
+    /// Join the caller to the call that takes it from its queue.
+    case readyToJoin(CallID)
+}
+
+/// What becomes of a flow's caller in a queue.
+public enum FlowQueueReport: Sendable, Equatable {
+    /// It is in the queue, or has another place there now.
+    case placed(QueuePlace)
+    /// The call that was about to take it is gone.
+    case returned
+    /// It is joined to the call that has taken it.
+    case joined
+    /// The end, with the time for which it has waited.
+    case ended(QueueResult, Duration)
 }
 
 /// What has become of what a flow has dialled.
@@ -174,6 +192,25 @@ public final class CallFlows: CallParticipant {
         case .answered: run(of: caller)?.post(.course(.calleeAnswered))
         case .ended(let status, let time): run(of: caller)?.post(.course(.dialEnded(status, time)))
         }
+    }
+
+    /// Reports to a caller's flow what becomes of it in its queue.
+    public func report(_ report: FlowQueueReport, to caller: CallID) {
+        switch report {
+        case .placed(let place): run(of: caller)?.post(.course(.queued(place)))
+        case .returned: run(of: caller)?.post(.course(.requeued))
+        case .joined: run(of: caller)?.post(.course(.queueJoined))
+        case .ended(let result, let time): run(of: caller)?.post(.course(.queueEnded(result, time)))
+        }
+    }
+
+    /// Has the caller of a queue go through a document of the flow of the call that takes it, if there is one.
+    /// ``FlowOrder/readyToJoin(_:)`` follows.
+    ///
+    /// - Parameter flows: Where the flow of that call is; nil if it has none.
+    public func call(_ caller: CallID, by taker: CallID, in flows: CallFlows?, through whisper: FlowWhisper?) {
+        let run = flows?.run(of: taker)
+        self.run(of: caller)?.post(.called(by: run?.values.callSid ?? "", whisper, run?.origin))
     }
 
     /// Has a callee that was placed for a caller go through a document of the caller's flow when it answers.

@@ -12,8 +12,16 @@ public struct FlowCheck {
     /// Whether there is a folder for Record; nil if that is unknown.
     private let hasRecordings: Bool?
     private var problems: [ConfigProblem] = []
-    private var waiting: [FlowFileName]
-    private var known: Set<FlowFileName>
+    /// A document, and what a call goes through it for.
+    private struct Visit: Hashable {
+        let name: FlowFileName
+        let role: FlowDocumentRole
+    }
+
+    private var waiting: [Visit]
+    private var known: Set<Visit>
+    /// Those that were read; nil for one that is wrong.
+    private var documents: [FlowFileName: FlowDocument?] = [:]
     private var names: [FlowFileName]?
     /// Callees of Dial that are the same in every call.
     private var callees: [(document: FlowFileName, line: Int, name: String)] = []
@@ -60,21 +68,25 @@ public struct FlowCheck {
         self.folder = folder
         self.hasVoice = hasVoice
         self.hasRecordings = hasRecordings
-        waiting = [folder.first]
-        known = [folder.first]
+        waiting = [Visit(name: folder.first, role: .flow)]
+        known = Set(waiting)
     }
 
     private mutating func run() {
-        while let name = waiting.popLast(), known.count <= Self.mostDocuments {
-            for step in document(name)?.steps ?? [] { check(step, of: name) }
+        while let visit = waiting.popLast(), known.count <= Self.mostDocuments {
+            for step in document(visit.name)?.steps ?? [] { check(step, of: visit) }
         }
     }
 
     private mutating func document(_ name: FlowFileName) -> FlowDocument? {
+        if let known = documents[name] { return known }
         do throws(FlowFaults) {
-            return try folder.document(name)
+            let document = try folder.document(name)
+            documents[name] = document
+            return document
         } catch {
             for fault in error.faults { add(name, fault.line, fault.element, fault.message) }
+            documents[name] = .some(nil)
             return nil
         }
     }
@@ -83,39 +95,50 @@ public struct FlowCheck {
         problems.append(ConfigProblem(file: folder.shownPath(of: name), line: line, key: element, message: message))
     }
 
-    private mutating func check(_ step: FlowDocument.Step, of document: FlowFileName) {
-        func add(_ message: String) { self.add(document, step.line, step.verb.name, message) }
+    private mutating func check(_ step: FlowDocument.Step, of visit: Visit) {
+        let role = visit.role
+        func add(_ message: String) { self.add(visit.name, step.line, step.verb.name, message) }
+        guard role.admits(step.verb) else { return add(role.refusal) }
         switch step.verb {
         case .say:
             if hasVoice == false {
                 add("there is no voice: behaviour.flow.say in the configuration names the command of one")
             }
         case .play(let file, _): if let why = check(sound: file) { add(why) }
-        case .redirect(let next, _): if let why = follow(next) { add(why) }
+        case .redirect(let next, _): if let why = follow(next, for: role) { add(why) }
         case .gather(let gather):
-            for prompt in gather.prompts { check(prompt, of: document) }
-            if let next = gather.action, let why = follow(next) { add(why) }
+            for prompt in gather.prompts { check(prompt, of: visit) }
+            if let next = gather.action, let why = follow(next, for: role) { add(why) }
         case .record(let record):
             if hasRecordings == false {
                 add("there is no folder for recordings: behaviour.flow.record_folder in the configuration names one")
             }
-            if let next = record.action, let why = follow(next) { add(why) }
+            if let next = record.action, let why = follow(next, for: role) { add(why) }
         case .dial(let dial):
-            if case .callees(let named, let asking) = dial.destination {
-                callees += named.compactMap(\.fixed).map { (document, step.line, $0) }
-                if let asking, let why = follow(asking) { add(why) }
+            switch dial.destination {
+            case .callees(let named, let asking):
+                callees += named.compactMap(\.fixed).map { (visit.name, step.line, $0) }
+                if let asking, let why = follow(asking, for: role) { add(why) }
+            case .queue(_, let whisper, _): if let whisper, let why = follow(whisper, for: .whisper) { add(why) }
+            case .room: break
             }
-            if let next = dial.action, let why = follow(next) { add(why) }
-        case .pause, .reject, .hangup: return
+            if let next = dial.action, let why = follow(next, for: role) { add(why) }
+        case .enqueue(let enqueue):
+            if let wait = enqueue.wait, let why = follow(wait, for: .wait) { add(why) }
+            if let next = enqueue.action, let why = follow(next, for: role) { add(why) }
+        case .pause, .leave, .reject, .hangup: return
         }
     }
 
     /// Has the documents of an action or Redirect checked, too.
     ///
     /// - Returns: What is wrong; nil if nothing is.
-    private mutating func follow(_ text: FlowText) -> String? {
+    private mutating func follow(_ text: FlowText, for role: FlowDocumentRole) -> String? {
         let named = candidates(text)
-        for name in named where known.insert(name).inserted { waiting.append(name) }
+        for name in named {
+            let visit = Visit(name: name, role: role)
+            if known.insert(visit).inserted { waiting.append(visit) }
+        }
         return named.isEmpty ? "no file is named as \"\(text.source)\", so that every call would fail there" : nil
     }
 

@@ -16,6 +16,10 @@ final class FlowRun: CallRun, @unchecked Sendable {
     /// What can happen to the call.
     enum Input: Sendable {
         case course(FlowCourse.Input)
+        /// The document of this number was read, or not.
+        case loaded(Result<FlowDocument, FlowUnusable>, Int)
+        /// A call with this `CallSid` takes the caller from its queue, after a document of that call's flow.
+        case called(by: String, FlowWhisper?, FlowOrigin?)
         /// The sound of this number, which a server has, is there.
         case got(Result<FlowSoundFile, FlowUnusable>, Int)
         /// The recording is at this path; nil if it was dropped.
@@ -34,6 +38,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private(set) var isDone = false
     private let plan: FlowPlan
     let origin: FlowOrigin
+    /// Of the call that takes this one from its queue, whose document the caller goes through.
+    private var guest: FlowOrigin?
     private let voice: FlowVoice
     private let names: FlowCallNames
     private let publish: @Sendable (ParticipantEvent) -> Void
@@ -70,6 +76,12 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private var hangsUpAt: Instant?
     /// Something was dialled whose end has not been reported.
     private var isDialling = false
+    /// The caller was put into a queue whose end has not been reported.
+    private var isQueued = false
+    /// The call itself has ended.
+    private var isHungUp = false
+    /// Documents that were ordered.
+    private var documents = 0
     /// The values of documents as the call has begun.
     let values: FlowValues
     /// The end of the call was ordered.
@@ -130,7 +142,18 @@ final class FlowRun: CallRun, @unchecked Sendable {
         switch input {
         case .course(let input):
             if case .dialEnded = input { isDialling = false }
+            if case .queueEnded = input { isQueued = false }
+            if input.endsWhisper { receive(nil) }
             feed(input, at: now)
+        case .loaded(let result, let number):
+            guard number == documents else { return }
+            switch result {
+            case .success(let document): feed(.fetched(document), at: now)
+            case .failure(let fault): feed(.fetchFailed(fault), at: now)
+            }
+        case .called(let sid, let whisper, let origin):
+            receive(origin)
+            feed(.dequeued(by: sid, whisper), at: now)
         case .got(let sound, let number): take(sound, number, at: now)
         case .kept(let path):
             let kept = path.map { FlowRecording(url: FlowOrigin.url(ofFile: $0), duration: recordedTime) }
@@ -138,12 +161,15 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .callEnded(let status):
             let time = answeredAt?.duration(to: now).components.seconds ?? 0
             report(status, seconds: Int(time))
+            isHungUp = true
         case .hearOut: hearOut(at: now)
         case .end:
-            let isHungUp = !isOver
+            let isCut = !isOver
             isOver = true
+            if isCut, isHungUp { reportQueue(at: now) }
             stopDialling()
-            endRecording(isHungUp: isHungUp)
+            receive(nil)
+            endRecording(isHungUp: isCut)
             if !isDone { origin.leave() }
             publish(.left(call))
             isDone = true
@@ -164,6 +190,25 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private func stopDialling() {
         if isDialling { order(.stopDialling(call, isTimeout: false)) }
         isDialling = false
+        if isQueued { order(.leaveQueue(call, .hangup)) }
+        isQueued = false
+    }
+
+    /// Documents are of another call's flow from now on, or of this one's again.
+    private func receive(_ guest: FlowOrigin?) {
+        guest?.enter()
+        self.guest?.leave()
+        self.guest = guest
+    }
+
+    /// The server learns of a caller that has hung up in a queue, or while it was joined to the call that took it.
+    private func reportQueue(at now: Instant) {
+        guard isQueued, case .server(let link) = origin, let last = course.lastRequest(ofQueueAt: now) else { return }
+        link.enter()
+        Task { [wire] in
+            _ = await link.page(last.request, number: last.number, for: wire)
+            link.leave()
+        }
     }
 
     // MARK: Orders of the course
@@ -200,6 +245,12 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .connect: order(.connect(call))
         case .stopDialling(let isTimeout): order(.stopDialling(call, isTimeout: isTimeout))
         case .accept: order(.accepted(call))
+        case .enqueue(let queue, let hasMusic):
+            isQueued = true
+            order(.enqueue(call, queue, hasMusic: hasMusic))
+        case .leaveQueue(let result): order(.leaveQueue(call, result))
+        case .readyToJoin: order(.readyToJoin(call))
+        case .fault(let failure): publish(.noted(.warned(failure.description, leftOut: 0), call))
         case .hangUp: hangsUpAt = now.advanced(by: Self.lastWord)
         case .fail(let failure): finish(failure: failure.description)
         }
@@ -228,7 +279,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
     }
 
     private func ask(_ request: FlowRequest, _ number: Int) {
-        guard case .server(let link) = origin else { return }
+        documents += 1
+        guard case .server(let link) = guest ?? origin else { return }
         Task { [self] in
             switch await link.page(request, number: number, for: wire) {
             case .success(let page): post(.course(.received(page, number: number)))
@@ -238,13 +290,11 @@ final class FlowRun: CallRun, @unchecked Sendable {
     }
 
     private func fetch(_ name: FlowFileName) {
-        guard case .folder(let folder) = origin else { return }
-        Task { [self] in
+        documents += 1
+        guard case .folder(let folder) = guest ?? origin else { return }
+        Task { [self, number = documents] in
             let result = await BlockingThreads.files.run { folder.load(name) }
-            switch result {
-            case .success(let document): post(.course(.fetched(document)))
-            case .failure(let fault): post(.course(.fetchFailed(fault)))
-            }
+            post(.loaded(result, number))
         }
     }
 
@@ -253,7 +303,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private func play(_ sound: FlowSound, _ number: Int) {
         switch sound {
         case .url(let address):
-            guard case .server(let link) = origin else { return }
+            guard case .server(let link) = guest ?? origin else { return }
             awaited = number
             Task { [self] in post(.got(await link.sound(at: address), number)) }
         case .file, .speech, .beep, .ringBack: source = makeSource(sound).map { ($0, number) }
@@ -278,7 +328,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         switch sound {
         case .url: return nil
         case .file(let name):
-            guard case .folder(let folder) = origin else { return nil }
+            guard case .folder(let folder) = guest ?? origin else { return nil }
             return SoundSource(on: .files, wake: wake) { () throws(SoundFault) in
                 let path = try SoundFault.reporting { () throws(FlowUnusable) in try folder.path(of: name) }
                 return .file(try SoundFile(path: path))
@@ -429,6 +479,19 @@ final class FlowRun: CallRun, @unchecked Sendable {
         Task { [wire] in
             _ = await link.page(last.request, number: last.number, for: wire)
             link.leave()
+        }
+    }
+}
+
+extension FlowCourse.Input {
+    /// Whether the caller of a queue goes through no document of another call's flow any more.
+    fileprivate var endsWhisper: Bool {
+        switch self {
+        case .requeued, .queueJoined, .queueEnded: true
+        case .begin, .fetched, .fetchFailed, .received, .requestFailed, .answered, .soundEnded, .soundFailed, .key,
+            .speech, .recorded, .calleeAsked, .calleeAnswered, .dialEnded, .queued, .dequeued, .handoverEnded,
+            .recordingFailed, .timerFired:
+            false
         }
     }
 }

@@ -60,6 +60,11 @@ extension ControlEvent {
                     state: report.state.rawValue, to: report.target, toCall: report.call?.number, reason: report.reason)
             )
         case .parking(let call, let slot, let state): self = .park(call: call.number, state: state, slot: slot)
+        case .queued(let call, let queue, let position):
+            self = .queued(call: call.number, queue: queue, position: position)
+        case .leftQueue(let call, let queue, let result, let time):
+            self = .leftQueue(
+                call: call.number, queue: queue, result: result, waitedSeconds: (time.seconds * 10).rounded() / 10)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
         case .speech(let call, let isOver, let at):
             self = .speech(call: call.number, isOver ? "end" : "begin", positionMilliseconds: Self.milliseconds(at))

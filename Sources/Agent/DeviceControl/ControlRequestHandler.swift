@@ -99,10 +99,12 @@ struct ControlRequestHandler: Sendable {
                 throw ControlFault(error)
             }
             return Outcome(call.reply)
-        case .handover, .cancelHandover, .park, .pickUp: return try await carryOut(joining: request.action, targets)
+        case .handover, .cancelHandover, .park, .pickUp, .queueTake, .queueRemove:
+            return try await carryOut(joining: request.action, targets)
         case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.action, targets)
         case .transfer(let number, let target, let other):
             return try await transfer(number, target, other, targets)
+        case .queues: return await queues(targets)
         case .conferences: return await conferences(targets)
         case .conferenceMute(let number, let isMuted):
             let call = try await member(number, targets)
@@ -117,6 +119,27 @@ struct ControlRequestHandler: Sendable {
         case .calls(let listing): return try await list(listing, targets)
         case .history(let query): return Outcome(try await CallHistory(targets).answer(query))
         }
+    }
+
+    /// The queues of the accounts that are meant.
+    private func queues(_ targets: ControlTargets) async -> Outcome {
+        let calls = await targets.calls()
+        let peers = Dictionary(calls.map { ($0.id, $0.call.peer) }) { first, _ in first }
+        var queues: [ControlQueue] = []
+        for target in targets.targets {
+            queues += await target.device.queues.map { queue in
+                ControlQueue(
+                    queue: queue.name, account: target.name,
+                    callers: queue.callers.map {
+                        .init(
+                            call: $0.call.number, peer: peers[$0.call],
+                            waitedSeconds: ($0.waited.seconds * 10).rounded() / 10)
+                    })
+            }
+        }
+        var reply = ControlReply()
+        reply.queues = queues
+        return Outcome(reply)
     }
 
     /// The rooms, with the calls of the accounts that are meant.
@@ -198,7 +221,7 @@ struct ControlRequestHandler: Sendable {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
                 .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences, .conferenceMute,
-                .conferenceRemove, .conferenceRecord, .calls, .history:
+                .conferenceRemove, .conferenceRecord, .queues, .queueTake, .queueRemove, .calls, .history:
                 nil
             }
         let call = try await talking(number, targets)
@@ -214,7 +237,8 @@ struct ControlRequestHandler: Sendable {
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
                 .transfer, .bridge, .unbridge, .handover, .cancelHandover, .park, .pickUp, .conferences,
-                .conferenceMute, .conferenceRemove, .conferenceRecord, .calls, .history:
+                .conferenceMute, .conferenceRemove, .conferenceRecord, .queues, .queueTake, .queueRemove, .calls,
+                .history:
                 break
             }
         } catch {
@@ -352,7 +376,7 @@ struct ControlRequestHandler: Sendable {
         return Outcome(call.reply)
     }
 
-    /// Hands a call over, parks it, or picks one up.
+    /// Hands a call over, parks it, picks one up, or takes one from a queue.
     private func carryOut(
         joining action: ControlRequest.Action, _ targets: ControlTargets
     ) async throws(ControlFault) -> Outcome {
@@ -371,6 +395,9 @@ struct ControlRequestHandler: Sendable {
             case .pickUp(let slot, _, let goesBack):
                 reply.toCall = try await call.device.pickUp(slot: slot, by: call.id, goesBack: goesBack).number
                 reply.slot = slot
+            case .queueTake(let queue, _, let goesBack):
+                reply.toCall = try await call.device.takeFromQueue(queue, by: call.id, goesBack: goesBack).number
+            case .queueRemove: try await call.device.removeFromQueue(call.id)
             }
         } catch {
             throw ControlFault(error)
@@ -410,6 +437,8 @@ private enum JoiningAction {
     case cancelHandover(UInt64)
     case park(UInt64?, ControlParking)
     case pickUp(slot: Int, UInt64, goesBack: Bool)
+    case queueTake(String, UInt64, goesBack: Bool)
+    case queueRemove(UInt64)
 
     init?(_ action: ControlRequest.Action) {
         switch action {
@@ -417,16 +446,20 @@ private enum JoiningAction {
         case .cancelHandover(let call): self = .cancelHandover(call)
         case .park(let call, let asked): self = .park(call, asked)
         case .pickUp(let slot, let call, let goesBack): self = .pickUp(slot: slot, call, goesBack: goesBack)
+        case .queueTake(let queue, let call, let goesBack): self = .queueTake(queue, call, goesBack: goesBack)
+        case .queueRemove(let call): self = .queueRemove(call)
         case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .play, .stop,
             .record, .attach, .detach, .transfer, .bridge, .unbridge, .conferences, .conferenceMute,
-            .conferenceRemove, .conferenceRecord, .calls, .history:
+            .conferenceRemove, .conferenceRecord, .queues, .calls, .history:
             return nil
         }
     }
 
     var call: UInt64? {
         switch self {
-        case .handover(let call, _), .cancelHandover(let call), .pickUp(_, let call, _): call
+        case .handover(let call, _), .cancelHandover(let call), .pickUp(_, let call, _), .queueTake(_, let call, _),
+            .queueRemove(let call):
+            call
         case .park(let call, _): call
         }
     }

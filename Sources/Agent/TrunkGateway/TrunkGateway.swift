@@ -167,7 +167,8 @@ public actor TrunkGateway {
             .recordingEnded, .roomRecording, .roomRecordingEnded, .voicemail,
             .attached,
             .detached,
-            .speech, .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking,
+            .speech, .interrupted, .responded, .transferRequested, .transferProgress, .handover, .parking, .queued,
+            .leftQueue,
             .sendingStopped, .sendingResumed,
             .fileFailed, .card, .loadChanged, .realtimePriorityRefused:
             break

@@ -76,6 +76,16 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case calleeAnswered
         /// The dialled call has ended, or has not come about; with the time for which the caller was connected.
         case dialEnded(DialStatus, Duration)
+        /// The caller is in the queue that was ordered, at this place, or has another place now.
+        case queued(QueuePlace)
+        /// A call takes the caller, which goes through the document first. The text is that call's `CallSid`.
+        case dequeued(by: String, FlowWhisper?)
+        /// The call that was about to take the caller is gone: the caller waits on, where it did.
+        case requeued
+        /// The caller is joined to the call that has taken it.
+        case queueJoined
+        /// The caller is in no queue any more, or never was; with the time that it has waited.
+        case queueEnded(QueueResult, Duration)
         /// A hand-over of the call that others have asked for has ended so, and the caller is back.
         case handoverEnded(String)
         /// The recording cannot be written, for the reason in the text.
@@ -114,6 +124,15 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case stopDialling(isTimeout: Bool)
         /// The callee that goes through this document accepts; nothing follows.
         case accept
+        /// Put the caller into a queue. ``Input/queueEnded(_:_:)`` follows in any case. Music is to be heard if the caller goes through no
+        /// document.
+        case enqueue(String, hasMusic: Bool)
+        /// Take the caller out of its queue.
+        case leaveQueue(QueueResult)
+        /// The caller has gone through the document of the call that takes it: join the two.
+        case readyToJoin
+        /// Something is wrong that does not end the call: the document of a caller that waits, who leaves the queue or is joined without it.
+        case fault(FlowFailure)
         /// Hang up.
         case hangUp
         /// End the call, which cannot continue: nothing follows.
@@ -157,7 +176,53 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case recording(FlowRecord, until: Instant, quietUntil: Instant?)
         case saving(FlowRecord, until: Instant)
         case dialling(FlowDial, Dialling)
+        /// In a queue, or about to be, with nothing to do until that is reported.
+        case queueing
         case over
+    }
+
+    /// A caller's time in a queue.
+    private struct Visit {
+        /// What the caller goes through.
+        enum Role {
+            /// It is about to enter the queue.
+            case entering
+            /// It waits, and goes through the queue's document.
+            case waiting
+            /// It goes through the document of the call that takes it, whose `CallSid` this is.
+            case called(by: String)
+            /// It is about to be joined to that call.
+            case ready(by: String)
+            case joined
+
+            /// What its documents are for.
+            var documents: FlowDocumentRole {
+                switch self {
+                case .called, .ready: .whisper
+                case .entering, .waiting, .joined: .wait
+                }
+            }
+        }
+
+        let verb: FlowEnqueue
+        /// The verb, behind which the call continues.
+        let back: Return
+        /// Documents that the flow had read before.
+        let fetches: Int
+        var role = Role.entering
+        /// When documents were counted from zero.
+        var countedSince = Instant.zero
+        /// Nil before the caller was in the queue.
+        var found: QueuePlace?
+
+        /// What a server receives at its end.
+        func result(_ result: QueueResult, _ time: Duration) -> [FormFields.Field] {
+            let fields = [FormFields.Field("QueueResult", result.rawValue)]
+            guard let found else { return fields }
+            return fields + [
+                FormFields.Field("QueueSid", found.sid), FormFields.Field("QueueTime", "\(time.components.seconds)"),
+            ]
+        }
     }
 
     /// What happens in a ``FlowDial``.
@@ -197,6 +262,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var fault: String?
     private var requests = 0
     private var dials = 0
+    /// The caller is in a queue, or about to be: documents are those of the queue.
+    private var visit: Visit?
     private var steps: [FlowDocument.Step] = []
     /// Of the verb that is carried out.
     private var index = 0
@@ -241,7 +308,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     public var nextDeadline: Instant? {
         let own: Instant? =
             switch state {
-            case .idle, .answering, .sounding, .beeping, .over, .dialling(_, .answering), .dialling(_, .ending): nil
+            case .idle, .answering, .sounding, .beeping, .over, .queueing: nil
+            case .dialling(_, .answering), .dialling(_, .ending): nil
             case .dialling(_, .ringing(let time)): time
             case .dialling(_, .connected(let time)): time
             case .fetching(let time, _), .resting(let time), .saving(_, let time): time
@@ -279,6 +347,16 @@ public struct FlowCourse: ProtocolCore, Sendable {
             state = .dialling(dial, .ringing(until: now.advanced(by: Self.askingTime)))
         case .calleeAnswered: noteCallee(at: now, into: &outbox)
         case .dialEnded(let status, let time): endDial(status, time, at: now, into: &outbox)
+        case .queued(let place): noteQueue(place, at: now, into: &outbox)
+        case .dequeued(let call, let whisper): noteCall(call, whisper, at: now, into: &outbox)
+        case .requeued:
+            guard let role = visit?.role else { return }
+            switch role {
+            case .called, .ready: beginWaiting(at: now, into: &outbox)
+            case .entering, .waiting, .joined: return
+            }
+        case .queueJoined: visit?.role = .joined
+        case .queueEnded(let result, let time): endVisit(result, time, at: now, into: &outbox)
         case .handoverEnded(let status): values.handoverStatus = status
         case .recorded(let recording): endRecording(recording, at: now, into: &outbox)
         case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
@@ -300,6 +378,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private mutating func read(
         _ next: FlowFileName, otherwise: Return? = nil, at now: Instant, into outbox: inout [Output]
     ) {
+        noteWaiting(at: now)
         guard fetches < Self.mostFetches else {
             return fail(
                 "the flow has read \(Self.mostFetches) documents and no key was pressed: it goes round in circles. "
@@ -316,6 +395,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private mutating func ask(
         _ webhook: Webhook, _ result: [FormFields.Field] = [], at now: Instant, into outbox: inout [Output]
     ) {
+        noteWaiting(at: now)
         guard fetches < Self.mostIdleRequests else {
             return fail(
                 "the server has answered \(Self.mostIdleRequests) documents one after the other without a verb that takes time: "
@@ -331,7 +411,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         index = 0
         state = .fetching(until: now.advanced(by: Self.requestTime), otherwise: nil)
         outbox.append(
-            .request(FlowRequest(webhook, isAnswered: isAnswered, result: result), number: requests))
+            .request(
+                FlowRequest(webhook, isAnswered: isAnswered, result: result + queueFields(at: now)), number: requests))
     }
 
     /// Continues with the document that a reference names; without one with the current document again.
@@ -367,6 +448,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     /// The server has failed: its fallback is asked, and if it was, the call ends.
     private mutating func noteFailedRequest(_ why: String, at now: Instant, into outbox: inout [Output]) {
         guard case .fetching = state else { return }
+        // A call whose queue cannot be heard leaves it, which its flow handles.
+        guard visit == nil else { return fail(why, ofDocument: true, into: &outbox) }
         guard let fallback else {
             return fail(
                 why + (fault.map { "; the fallback was asked because \($0)" } ?? ""), ofDocument: true, into: &outbox)
@@ -389,7 +472,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     }
 
     private mutating func take(_ page: FlowPage, _ number: Int, at now: Instant, into outbox: inout [Output]) {
-        guard number == requests else { return }
+        guard number == requests, case .fetching = state else { return }
         address = .url(page.address)
         take(page.document, at: now, into: &outbox)
     }
@@ -410,6 +493,12 @@ public struct FlowCourse: ProtocolCore, Sendable {
     /// Begins the verb at the index. Behind the last one the call ends.
     private mutating func carryOut(at now: Instant, into outbox: inout [Output]) {
         if isAsking, index >= steps.count { return end(.accept, into: &outbox) }
+        if let visit {
+            visit.found?.put(into: &values, at: now)
+            guard index < steps.count else { return endDocument(of: visit, at: now, into: &outbox) }
+            let role = visit.role.documents
+            guard role.admits(steps[index].verb) else { return fail(role.refusal, into: &outbox) }
+        }
         let verb = index < steps.count ? steps[index].verb : .hangup
         guard isAnswered || !verb.needsAnswer else {
             state = .answering
@@ -429,6 +518,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
             }
         case .redirect(let text, let method): fetch(text, method, [], at: now, into: &outbox)
         case .dial(let dial): begin(dial, at: now, into: &outbox)
+        case .enqueue(let enqueue): begin(enqueue, into: &outbox)
+        case .leave: leaveQueue(into: &outbox)
         case .reject(let how): reject(how, into: &outbox)
         case .hangup: end(.hangUp, into: &outbox)
         }
@@ -453,6 +544,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
 
     private mutating func fail(_ why: String, ofDocument: Bool = false, into outbox: inout [Output]) {
         let place = ofDocument ? FlowPlace(document: address, line: 0, element: "") : place
+        if let visit { return fail(visit, FlowFailure(place: place, message: why), into: &outbox) }
         end(.fail(FlowFailure(place: place, message: why)), into: &outbox)
     }
 
@@ -461,7 +553,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         isAnswered = true
         if case .dialling(let dial, .answering) = state { return connect(dial, at: now, into: &outbox) }
         // Of a second Dial, whose caller was answered for the callee of the first one, which is gone.
-        if case .dialling(let dial, .ringing) = state, case .callees = dial.destination {
+        if case .dialling(let dial, .ringing) = state, dial.rings {
             return start(.ringBack, state, into: &outbox)
         }
         guard case .answering = state else { return }
@@ -486,19 +578,19 @@ public struct FlowCourse: ProtocolCore, Sendable {
             case .url(let url): start(.url(url), next, into: &outbox)
             case nil: return
             }
-        case .pause, .gather, .record, .redirect, .dial, .reject, .hangup: return
+        case .pause, .gather, .record, .redirect, .dial, .enqueue, .leave, .reject, .hangup: return
         }
     }
 
     private var isSounding: Bool {
         switch state {
         case .sounding, .beeping, .gathering(_, .prompt): true
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .over: false
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .queueing, .over: false
         }
     }
 
     /// A verb has taken time, so that a flow of a server does not go round in circles.
-    private mutating func noteTime() { if case .url = address { fetches = 0 } }
+    private mutating func noteTime() { if visit == nil, case .url = address { fetches = 0 } }
 
     private mutating func endSound(at now: Instant, into outbox: inout [Output]) {
         noteTime()
@@ -512,7 +604,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .gathering(let gather, .prompt(let index, _)): prompt(index + 1, of: gather, at: now, into: &outbox)
         case .beeping(let record): beginRecording(record, at: now, into: &outbox)
         case .dialling(_, .ringing): start(.ringBack, state, into: &outbox)
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .over: return
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .queueing, .over:
+            return
         }
     }
 
@@ -528,7 +621,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .pause(let time): state = .gathering(gather, .pause(number, until: now.advanced(by: time)))
         case .say(_, let times), .play(_, let times):
             play(verb, .gathering(gather, .prompt(number, times: times)), into: &outbox)
-        case .gather, .record, .redirect, .dial, .reject, .hangup: return
+        case .gather, .record, .redirect, .dial, .enqueue, .leave, .reject, .hangup: return
         }
     }
 
@@ -545,7 +638,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
             stopRecording(record, at: now, into: &outbox)
         case .dialling(let dial, .ringing), .dialling(let dial, .connected):
             if key == "*", dial.hangsUpOnStar { stop(dial, isTimeout: false, into: &outbox) }
-        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .dialling, .over: return
+        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .dialling, .queueing,
+            .over:
+            return
         }
     }
 
@@ -580,7 +675,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var isRecording: Bool {
         switch state {
         case .recording, .saving: true
-        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .over: false
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .queueing, .over: false
         }
     }
 
@@ -618,7 +713,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         let record: FlowRecord
         switch state {
         case .recording(let own, _, _), .saving(let own, _): record = own
-        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .over: return nil
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .queueing, .over:
+            return nil
         }
         guard case .url(let base) = address else { return nil }
         let target = record.action.map { try? $0.address(values, from: base) } ?? base
@@ -641,7 +737,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         dials += 1
         let ringing = State.dialling(dial, .ringing(until: now.advanced(by: dial.timeout)))
         outbox.append(.dial(FlowDialOrder(destination, timeout: dial.timeout)))
-        if isAnswered, case .callees = destination {
+        if isAnswered, dial.rings {
             start(.ringBack, ringing, into: &outbox)
         } else {
             state = ringing
@@ -654,6 +750,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
         switch dial.destination {
         case .room(let name, let most, let hasTones):
             return .room(name.spoken(values), mostMembers: most, hasTones: hasTones)
+        case .queue(let name, let whisper, let method):
+            guard let whisper else { return .queue(name.spoken(values), whisper: nil) }
+            return resolve(whisper, into: &outbox).map {
+                .queue(name.spoken(values), whisper: FlowWhisper($0, method))
+            }
         case .callees(let callees, let asking):
             var document: FlowAddress?
             if let asking {
@@ -731,7 +832,145 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .saving: fail("the recording was not saved within \(Self.savingTime.text)", into: &outbox)
         case .dialling(let dial, .ringing): stop(dial, isTimeout: true, into: &outbox)
         case .dialling(let dial, .connected): stop(dial, isTimeout: false, into: &outbox)
-        case .idle, .answering, .sounding, .gathering, .beeping, .dialling, .over: return
+        case .idle, .answering, .sounding, .gathering, .beeping, .dialling, .queueing, .over: return
         }
+    }
+
+    // MARK: Queues
+
+    private mutating func begin(_ enqueue: FlowEnqueue, into outbox: inout [Output]) {
+        guard !isAsking else {
+            return fail("a callee that is asked cannot wait in a queue; remove Enqueue", into: &outbox)
+        }
+        visit = Visit(verb: enqueue, back: Return(address: address, steps: steps, index: index), fetches: fetches)
+        state = .queueing
+        outbox.append(.enqueue(enqueue.queue.spoken(values), hasMusic: enqueue.wait == nil))
+    }
+
+    private mutating func noteQueue(_ place: QueuePlace, at now: Instant, into outbox: inout [Output]) {
+        guard let role = visit?.role else { return }
+        visit?.found = place
+        if case .entering = role { beginWaiting(at: now, into: &outbox) }
+    }
+
+    /// Begins the document that the caller hears while it waits, in which names are those of the document with Enqueue.
+    private mutating func beginWaiting(at now: Instant, into outbox: inout [Output]) {
+        guard let verb = visit?.verb, let back = visit?.back else { return }
+        quiet(into: &outbox)
+        visit?.role = .waiting
+        (address, steps, index) = (back.address, back.steps, back.index)
+        visit?.found?.put(into: &values, at: now)
+        guard let wait = verb.wait, let next = resolve(wait, into: &outbox) else { return }
+        switch next {
+        case .file(let name): read(name, at: now, into: &outbox)
+        case .url(let url): ask(Webhook(url, verb.waitMethod), at: now, into: &outbox)
+        }
+    }
+
+    /// A caller may wait for as long as the queue lets it: documents count for a second each time.
+    private mutating func noteWaiting(at now: Instant) {
+        guard let since = visit?.countedSince, since.advanced(by: .seconds(1)) <= now else { return }
+        visit?.countedSince = now
+        fetches = 0
+    }
+
+    private mutating func endDocument(of visit: Visit, at now: Instant, into outbox: inout [Output]) {
+        switch visit.role {
+        case .waiting: beginWaiting(at: now, into: &outbox)
+        case .called: beReady(into: &outbox)
+        case .entering, .ready, .joined: return
+        }
+    }
+
+    private mutating func leaveQueue(into outbox: inout [Output]) {
+        guard visit != nil else {
+            return fail(FlowDocumentRole.flow.refusal, into: &outbox)
+        }
+        state = .queueing
+        outbox.append(.leaveQueue(.leave))
+    }
+
+    private mutating func noteCall(
+        _ call: String, _ whisper: FlowWhisper?, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let role = visit?.role else { return }
+        switch role {
+        case .entering, .waiting: break
+        case .called, .ready, .joined: return
+        }
+        quiet(into: &outbox)
+        visit?.role = .called(by: call)
+        fetches = 0
+        switch whisper?.address {
+        case .file(let name)?: read(name, at: now, into: &outbox)
+        case .url(let url)?: ask(Webhook(url, whisper?.method ?? .post), at: now, into: &outbox)
+        case nil: beReady(into: &outbox)
+        }
+    }
+
+    private mutating func beReady(into outbox: inout [Output]) {
+        guard case .called(let call)? = visit?.role else { return }
+        visit?.role = .ready(by: call)
+        state = .queueing
+        outbox.append(.readyToJoin)
+    }
+
+    /// A caller that cannot hear its queue's document leaves the queue. One that cannot hear that of the call that takes it is joined.
+    private mutating func fail(_ visit: Visit, _ failure: FlowFailure, into outbox: inout [Output]) {
+        outbox.append(.fault(failure))
+        state = .queueing
+        switch visit.role {
+        case .called: beReady(into: &outbox)
+        case .entering, .waiting, .ready, .joined: outbox.append(.leaveQueue(.error))
+        }
+    }
+
+    /// Stops what the caller hears.
+    private mutating func quiet(into outbox: inout [Output]) {
+        if isSounding { outbox.append(.stopSound) }
+        // A late answer is of nothing that is waited for.
+        if case .fetching = state { requests += 1 }
+        state = .queueing
+    }
+
+    /// What a server receives of the queue, with each request from within it.
+    private func queueFields(at now: Instant) -> [FormFields.Field] {
+        guard let visit, let found = visit.found else { return [] }
+        let all = found.fields(at: now)
+        switch visit.role {
+        case .entering, .waiting: return all
+        case .called(let call), .ready(let call):
+            return all.filter { ["QueueSid", "QueueTime"].contains($0.name) }
+                + [FormFields.Field("DequeueingCallSid", call)]
+        case .joined: return []
+        }
+    }
+
+    private mutating func endVisit(
+        _ result: QueueResult, _ time: Duration, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let visit else { return }
+        quiet(into: &outbox)
+        self.visit = nil
+        fetches = visit.fetches
+        (address, steps, index) = (visit.back.address, visit.back.steps, visit.back.index)
+        values.queueResult = result.rawValue
+        values.queueSeconds = "\(time.components.seconds)"
+        if time >= .seconds(1) { noteTime() }
+        guard let action = visit.verb.action else { return proceed(at: now, into: &outbox) }
+        fetch(action, visit.verb.method, visit.result(result, time), at: now, into: &outbox)
+    }
+
+    /// What the server is asked of a caller that has hung up in a queue, or while it was joined to the call that took it, and the number of
+    /// that request; nil for others, and if the flow is in files. No call follows its answer.
+    public func lastRequest(ofQueueAt now: Instant) -> (request: FlowRequest, number: Int)? {
+        guard let visit, let action = visit.verb.action, case .url(let base) = visit.back.address,
+            let target = try? action.address(values, from: base)
+        else { return nil }
+        let result: QueueResult = if case .joined = visit.role { .bridged } else { .hangup }
+        let time = visit.found.map { $0.since.duration(to: now) } ?? .zero
+        let request = FlowRequest(
+            Webhook(target, visit.verb.method), isAnswered: true, result: visit.result(result, time))
+        return (request, requests + 1)
     }
 }

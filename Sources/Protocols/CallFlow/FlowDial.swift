@@ -9,6 +9,8 @@ public struct FlowDial: Equatable, Sendable {
         case callees([FlowText], asking: FlowText?)
         /// A room in which calls meet.
         case room(FlowText, mostMembers: Int, hasTones: Bool)
+        /// The caller of a queue that has waited longest. With a document, that caller goes through it first.
+        case queue(FlowText, whisper: FlowText?, Webhook.Method)
     }
 
     /// Callees of one Dial.
@@ -16,9 +18,9 @@ public struct FlowDial: Equatable, Sendable {
     /// How long callees ring at most if the caller is answered only with the callee: the caller's own call rings no longer.
     public static let longestUnanswered = 25
 
-    /// The callees or the room.
+    /// The callees, the room or the queue.
     public let destination: Destination
-    /// How long callees ring.
+    /// How long callees ring, or a caller of the queue is waited for.
     public let timeout: Duration
     /// How long the caller is connected at most; nil for no limit of its own.
     public let timeLimit: Duration?
@@ -30,6 +32,14 @@ public struct FlowDial: Equatable, Sendable {
     public let hangsUpOnStar: Bool
     /// Whether the caller is answered only when a callee has answered, and hears its own call ring until then.
     public let answersOnBridge: Bool
+
+    /// Whether the caller hears the ringing tone until it is connected.
+    var rings: Bool {
+        switch destination {
+        case .callees, .queue: true
+        case .room: false
+        }
+    }
 }
 
 /// What a flow orders of its device to connect a caller, with the values of the call.
@@ -40,6 +50,8 @@ public struct FlowDialOrder: Equatable, Sendable {
         case callees([String], asking: FlowAddress?)
         /// A room.
         case room(String, mostMembers: Int, hasTones: Bool)
+        /// The caller of this queue that has waited longest, and the document that it goes through.
+        case queue(String, whisper: FlowWhisper?)
     }
 
     /// The callees or the room.

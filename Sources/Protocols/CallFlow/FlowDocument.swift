@@ -35,6 +35,10 @@ public enum FlowVerb: Equatable, Sendable {
     case redirect(FlowText, Webhook.Method)
     /// Connects the caller with others.
     case dial(FlowDial)
+    /// Has the caller wait in a queue.
+    case enqueue(FlowEnqueue)
+    /// Takes the caller out of the queue in which it waits.
+    case leave
     /// Rejects the call instead of answering it.
     case reject(FlowRejection)
     /// Ends the call.
@@ -50,6 +54,8 @@ public enum FlowVerb: Equatable, Sendable {
         case .record: "Record"
         case .redirect: "Redirect"
         case .dial: "Dial"
+        case .enqueue: "Enqueue"
+        case .leave: "Leave"
         case .reject: "Reject"
         case .hangup: "Hangup"
         }
@@ -58,8 +64,8 @@ public enum FlowVerb: Equatable, Sendable {
     /// Whether the call is answered for it: a call can be rejected only before that.
     var needsAnswer: Bool {
         switch self {
-        case .say, .play, .gather, .record, .hangup: true
-        case .pause, .redirect, .reject: false
+        case .say, .play, .gather, .record, .enqueue, .hangup: true
+        case .pause, .redirect, .reject, .leave: false
         case .dial(let dial): !dial.answersOnBridge
         }
     }

@@ -1,4 +1,5 @@
 public import BotWire
+internal import Core
 internal import XML
 
 extension FlowDocument {
@@ -34,7 +35,9 @@ private struct FlowReader {
     init(base: WebAddress?) { self.base = base }
 
     /// Verbs of a document, in the order of the alphabet.
-    private static let verbs = ["Dial", "Gather", "Hangup", "Pause", "Play", "Record", "Redirect", "Reject", "Say"]
+    private static let verbs = [
+        "Dial", "Enqueue", "Gather", "Hangup", "Leave", "Pause", "Play", "Record", "Redirect", "Reject", "Say",
+    ]
     private static let prompts = ["Pause", "Play", "Say"]
     /// Times that a sound is played with `loop="0"`, which TwiML calls endless.
     private static let mostTimes = 1_000
@@ -101,6 +104,10 @@ private struct FlowReader {
             let method = method(element)
             return file(element, element.text).map { .redirect($0, method) }
         case "Dial": return dial(element).map { .dial($0) }
+        case "Enqueue": return enqueue(element).map { .enqueue($0) }
+        case "Leave":
+            check(element, attributes: [], text: false, children: false)
+            return .leave
         case "Reject":
             check(element, attributes: ["reason"], text: false, children: false)
             return .reject(rejection(element))
@@ -180,6 +187,10 @@ private struct FlowReader {
         let text = Self.trimmed(element.text)
         guard let first = element.children.first else { return number(element).map { .callees([$0], asking: nil) } }
         if !text.isEmpty { add(element, "has a number beside \(first.name.prefix(40)); put it into a Number") }
+        if first.name == "Queue" {
+            if element.children.count > 1 { add(element, "has more than a Queue; a call takes one caller at a time") }
+            return queue(first)
+        }
         guard first.name == "Conference" else { return callees(of: element) }
         if element.children.count > 1 { add(element, "has more than a Conference; a caller is in one room at a time") }
         return room(first)
@@ -192,7 +203,7 @@ private struct FlowReader {
         var screens: [FlowText?] = []
         let found = element.children.compactMap { child -> FlowText? in
             guard Self.callees.contains(child.name) else {
-                let all = (Self.callees + ["Conference"]).sorted().joined(separator: ", ")
+                let all = (Self.callees + ["Conference", "Queue"]).sorted().joined(separator: ", ")
                 add(child, "is not supported within Dial; supported there are \(all)")
                 return nil
             }
@@ -206,6 +217,13 @@ private struct FlowReader {
                 "has callees with different url; all callees of a Dial go through the same document, or none does")
         }
         return found.isEmpty ? nil : .callees(found, asking: screens.first ?? nil)
+    }
+
+    private mutating func queue(_ element: XMLElement) -> FlowDial.Destination? {
+        check(element, attributes: asking(["url"]), text: true, children: false)
+        let method = method(element)
+        let whisper = element[attribute: "url"].flatMap { file(element, $0) }
+        return queueName(element).map { .queue($0, whisper: whisper, method) }
     }
 
     private mutating func room(_ element: XMLElement) -> FlowDial.Destination? {
@@ -229,6 +247,31 @@ private struct FlowReader {
             return nil
         }
         return template(element, text)
+    }
+
+    // MARK: Queues
+
+    private mutating func enqueue(_ element: XMLElement) -> FlowEnqueue? {
+        let methods = base == nil ? [] : ["waitUrlMethod"]
+        check(
+            element, attributes: asking(["action", "waitUrl"] + methods).sorted(), text: true, children: false)
+        let wait = element[attribute: "waitUrl"].flatMap { file(element, $0) }
+        let (waitMethod, action) = (method(element, "waitUrlMethod"), action(element))
+        let method = method(element)
+        return queueName(element).map {
+            FlowEnqueue(queue: $0, wait: wait, waitMethod: waitMethod, action: action, method: method)
+        }
+    }
+
+    private mutating func queueName(_ element: XMLElement) -> FlowText? {
+        let name = Self.trimmed(element.text)
+        guard !name.isEmpty, name.utf8.count <= FlowEnqueue.longestName else {
+            add(
+                element,
+                name.isEmpty ? "names no queue" : "has a name of more than \(FlowEnqueue.longestName) bytes")
+            return nil
+        }
+        return template(element, name)
     }
 
     private mutating func rejection(_ element: XMLElement) -> FlowRejection {
@@ -293,10 +336,10 @@ private struct FlowReader {
         base == nil ? attributes : (attributes + ["method"]).sorted()
     }
 
-    private mutating func method(_ element: XMLElement) -> Webhook.Method {
-        guard base != nil, let text = element[attribute: "method"] else { return .post }
+    private mutating func method(_ element: XMLElement, _ name: String = "method") -> Webhook.Method {
+        guard base != nil, let text = element[attribute: name] else { return .post }
         if let method = Webhook.Method(rawValue: text) { return method }
-        add(element, "method must be POST or GET, not \"\(text.prefix(40))\"")
+        add(element, "\(name) must be POST or GET, not \"\(text.prefix(40))\"")
         return .post
     }
 
@@ -323,6 +366,9 @@ private struct FlowReader {
         values.digits = "1"
         (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
         values.handoverStatus = "busy"
+        values.queueResult = QueueResult.bridged.rawValue
+        QueuePlace(sid: "d", position: 1, size: 1, most: 1, since: .zero, meanSince: .zero).put(
+            into: &values, at: .zero)
         do throws(FlowFileName.Fault) {
             if let base {
                 _ = try name.address(values, from: base)

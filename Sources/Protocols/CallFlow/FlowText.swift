@@ -11,6 +11,20 @@ public struct FlowValues: Equatable, Sendable {
     public var dialSeconds = ""
     /// How the last hand-over of the call has ended that others have asked for; empty before one has.
     public var handoverStatus = ""
+    /// How the caller's time in the last queue has ended; empty before it has.
+    public var queueResult = ""
+    /// The queue in which the caller waits, or has waited; empty before that.
+    public var queueSid = ""
+    /// Where in the queue the caller is.
+    public var queuePosition = ""
+    /// Seconds for which the caller waits, or has waited.
+    public var queueSeconds = ""
+    /// The mean of that of all callers in the queue.
+    public var averageQueueSeconds = ""
+    /// Callers in the queue.
+    public var queueSize = ""
+    /// Callers that the queue can have.
+    public var mostQueued = ""
     /// The caller.
     public var from: String
     /// The callee.
@@ -27,6 +41,13 @@ public struct FlowValues: Equatable, Sendable {
         case .dialStatus: dialStatus
         case .dialSeconds: dialSeconds
         case .handoverStatus: handoverStatus
+        case .queueResult: queueResult
+        case .queueSid: queueSid
+        case .queuePosition: queuePosition
+        case .queueSeconds: queueSeconds
+        case .averageQueueSeconds: averageQueueSeconds
+        case .queueSize: queueSize
+        case .mostQueued: mostQueued
         }
     }
 
@@ -56,6 +77,20 @@ public struct FlowText: Equatable, Sendable {
         case dialSeconds = "DialCallDuration"
         /// How the last hand-over of the call has ended.
         case handoverStatus = "HandoverStatus"
+        /// How the caller's time in the last queue has ended.
+        case queueResult = "QueueResult"
+        /// The queue.
+        case queueSid = "QueueSid"
+        /// Where in the queue the caller is, from 1.
+        case queuePosition = "QueuePosition"
+        /// Seconds in the queue.
+        case queueSeconds = "QueueTime"
+        /// The mean of that of all callers in the queue.
+        case averageQueueSeconds = "AvgQueueTime"
+        /// Callers in the queue.
+        case queueSize = "CurrentQueueSize"
+        /// Callers that the queue can have.
+        case mostQueued = "MaxQueueSize"
     }
 
     private enum Part: Equatable, Sendable {
@@ -134,9 +169,7 @@ public struct FlowText: Equatable, Sendable {
             case .value(.from): Self.plain(values.from)
             case .value(.to): Self.plain(values.to)
             case .value(.callSid): Self.plain(values.callSid)
-            case .value(.dialStatus): values.dialStatus
-            case .value(.dialSeconds): values.dialSeconds
-            case .value(.handoverStatus): values.handoverStatus
+            case .value(let name): values[name]
             }
         }.joined()
     }
@@ -182,10 +215,16 @@ public struct FlowText: Equatable, Sendable {
         return source
     }
 
-    /// Whether it depends on what the caller, a dialled call or a hand-over has done, so that a missing file is no fault.
+    /// Whether it depends on what the caller, a dialled call, a hand-over or a queue has done, so that a missing file is no fault.
     var dependsOnResult: Bool {
-        parts.contains {
-            [.value(.digits), .value(.dialStatus), .value(.dialSeconds), .value(.handoverStatus)].contains($0)
+        parts.contains { part in
+            switch part {
+            case .text, .value(.from), .value(.to), .value(.callSid), .value(.queueSid), .value(.mostQueued): false
+            case .value(.digits), .value(.dialStatus), .value(.dialSeconds), .value(.handoverStatus),
+                .value(.queueResult), .value(.queuePosition), .value(.queueSeconds), .value(.averageQueueSeconds),
+                .value(.queueSize):
+                true
+            }
         }
     }
 

@@ -4,7 +4,8 @@ internal import Core
 ///
 /// The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the key before. At a
 /// Record the caller speaks for three seconds, and is then silent. A call is answered as soon as the flow answers it. A dialled call has
-/// the given result: callees answer or decline after two seconds, and the caller is connected for five.
+/// the given result: callees answer or decline after two seconds, and the caller is connected for five. In a queue the caller is the only
+/// one, and is taken after ten seconds, or leaves it with the given result.
 public struct FlowTrial: Sendable {
     /// What happens in the call.
     public enum Note: Equatable, Sendable {
@@ -20,6 +21,12 @@ public struct FlowTrial: Sendable {
         case connected
         /// The dialled call has ended.
         case dialEnded(DialStatus)
+        /// The caller is in a queue.
+        case queued(QueuePlace)
+        /// A call takes the caller from its queue.
+        case taken
+        /// The caller is in its queue no more.
+        case queueEnded(QueueResult)
         /// The caller has spoken, and the recording is saved.
         case recorded(Duration)
     }
@@ -46,7 +53,16 @@ public struct FlowTrial: Sendable {
     /// How long the caller is connected.
     public static let connectedTime = Duration.seconds(5)
 
+    /// How long the caller waits in a queue.
+    public static let waitingTime = Duration.seconds(10)
+    /// How long it waits at most.
+    public static let longestWait = Duration.seconds(3_600)
+
     private var course: FlowCourse
+    private let queueResult: QueueResult
+    private var queuedSince = Instant.zero
+    /// What happens next in the queue.
+    private var queueNext: (input: FlowCourse.Input, at: Instant)?
     private let dialResult: DialStatus
     /// What a dialled call does next.
     private var dialNext: (input: FlowCourse.Input, at: Instant)?
@@ -66,14 +82,15 @@ public struct FlowTrial: Sendable {
     ///   - first: The flow's first document.
     ///   - keys: What the caller presses.
     ///   - dialResult: How dialled calls end.
+    ///   - queueResult: How waiting in a queue ends; with ``QueueResult/leave`` the document of the queue decides.
     ///   - longest: The longest call.
     public init(
         first: FlowFileName, values: FlowValues, keys: String, dialResult: DialStatus = .completed,
-        longest: Duration = .seconds(4 * 3_600)
+        queueResult: QueueResult = .bridged, longest: Duration = .seconds(4 * 3_600)
     ) {
         self.init(
             FlowCourse(first: first, values: values, isAnswered: false), keys: keys, dialResult: dialResult,
-            longest: longest)
+            queueResult: queueResult, longest: longest)
     }
 
     /// Prepares a call whose documents a server gives.
@@ -81,15 +98,18 @@ public struct FlowTrial: Sendable {
     /// - Parameters: As for one of files.
     public init(
         asking server: FlowServer, values: FlowValues, keys: String, dialResult: DialStatus = .completed,
-        longest: Duration = .seconds(4 * 3_600)
+        queueResult: QueueResult = .bridged, longest: Duration = .seconds(4 * 3_600)
     ) {
         self.init(
             FlowCourse(asking: server, values: values, isAnswered: false), keys: keys, dialResult: dialResult,
-            longest: longest)
+            queueResult: queueResult, longest: longest)
     }
 
-    private init(_ course: FlowCourse, keys: String, dialResult: DialStatus, longest: Duration) {
+    private init(
+        _ course: FlowCourse, keys: String, dialResult: DialStatus, queueResult: QueueResult, longest: Duration
+    ) {
         self.course = course
+        self.queueResult = queueResult
         self.dialResult = dialResult
         self.keys = Array(keys)[...]
         self.longest = longest
@@ -132,7 +152,16 @@ public struct FlowTrial: Sendable {
         _ length: (FlowSound) -> Result<Duration, FlowUnusable>, _ note: (Duration, Note) -> Void
     ) -> [FlowCourse.Input] {
         switch output {
-        case .reached, .fellBack: return []
+        case .reached, .fellBack, .fault: return []
+        case .enqueue: return enqueue(note)
+        case .leaveQueue(let result):
+            note(Instant.zero.duration(to: now), .queueEnded(result))
+            queueNext = nil
+            return [.queueEnded(result, queuedSince.duration(to: now))]
+        case .readyToJoin:
+            note(Instant.zero.duration(to: now), .connected)
+            queueNext = (.queueEnded(.bridged, queuedSince.duration(to: now)), now.advanced(by: Self.connectedTime))
+            return [.queueJoined]
         case .request(let request, let number):
             switch page(request) {
             case .success(let page): return [.received(page, number: number)]
@@ -179,6 +208,34 @@ public struct FlowTrial: Sendable {
         return []
     }
 
+    private mutating func enqueue(_ note: (Duration, Note) -> Void) -> [FlowCourse.Input] {
+        queuedSince = now
+        let place = QueuePlace(sid: "QU-trial", position: 1, size: 1, most: 100, since: now, meanSince: now)
+        switch queueResult {
+        case .queueFull, .systemError, .hangup, .error:
+            note(Instant.zero.duration(to: now), .queueEnded(queueResult))
+            return [.queueEnded(queueResult, .zero)]
+        case .bridged: queueNext = (.dequeued(by: "CA-agent", nil), now.advanced(by: Self.waitingTime))
+        case .redirected:
+            queueNext = (.queueEnded(.redirected, Self.waitingTime), now.advanced(by: Self.waitingTime))
+        case .leave, .timeout:
+            queueNext = (.queueEnded(.timeout, Self.longestWait), now.advanced(by: Self.longestWait))
+        }
+        note(Instant.zero.duration(to: now), .queued(place))
+        return [.queued(place)]
+    }
+
+    private mutating func nextOfQueue(_ note: (Duration, Note) -> Void) -> FlowCourse.Input? {
+        guard let next = queueNext, next.at <= now else { return nil }
+        queueNext = nil
+        if case .queueEnded(let result, _) = next.input {
+            note(Instant.zero.duration(to: now), .queueEnded(result))
+        } else {
+            note(Instant.zero.duration(to: now), .taken)
+        }
+        return next.input
+    }
+
     private mutating func dial(_ order: FlowDialOrder) {
         connectedSince = nil
         var wait = Self.ringingTime
@@ -199,7 +256,8 @@ public struct FlowTrial: Sendable {
         case .calleeAnswered: note(Instant.zero.duration(to: now), .connected)
         case .dialEnded(let status, _): note(Instant.zero.duration(to: now), .dialEnded(status))
         case .begin, .fetched, .fetchFailed, .received, .requestFailed, .answered, .soundEnded, .soundFailed, .key,
-            .speech, .recorded, .recordingFailed, .calleeAsked, .handoverEnded, .timerFired:
+            .speech, .recorded, .recordingFailed, .calleeAsked, .handoverEnded, .queued, .dequeued, .requeued,
+            .queueJoined, .queueEnded, .timerFired:
             break
         }
         return next.input
@@ -212,10 +270,11 @@ public struct FlowTrial: Sendable {
         } else {
             keyAt = nil
         }
-        let times = [soundEnd?.at, keyAt, speechEnd, dialNext?.at, course.nextDeadline].compactMap(\.self)
+        let times = [soundEnd?.at, keyAt, speechEnd, dialNext?.at, queueNext?.at, course.nextDeadline].compactMap(
+            \.self)
         guard let next = times.min(), Instant.zero.duration(to: next) <= longest else { return nil }
         now = max(now, next)
-        if let input = nextOfDial(note) { return input }
+        if let input = nextOfDial(note) ?? nextOfQueue(note) { return input }
         if let sound = soundEnd, sound.at <= now {
             soundEnd = nil
             return .soundEnded(sound.number)

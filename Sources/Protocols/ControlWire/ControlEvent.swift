@@ -44,6 +44,10 @@ public enum ControlEvent: Hashable, Sendable {
     case handover(call: UInt64, Handover)
     /// The call was parked in this slot, or is no longer: `parked`, `picked_up`, `back`, `expired`, `gone`.
     case park(call: UInt64, state: String, slot: Int)
+    /// The call waits in a queue, at this place from 1.
+    case queued(call: UInt64, queue: String, position: Int)
+    /// The call has left its queue: `bridged`, `hangup` and the other results of TwiML.
+    case leftQueue(call: UInt64, queue: String, result: String, waitedSeconds: Double)
     /// The call sends no more, for this reason; nil: it sends again.
     case sending(call: UInt64, stopped: String?)
     /// Mute or volume were changed by a client.
@@ -188,10 +192,12 @@ public enum ControlEvent: Hashable, Sendable {
 
 extension ControlEvent: Codable {
     private enum Key: String, CodingKey {
-        case event, state, call, invite, from, to, key, stopped, slot
+        case event, state, call, invite, from, to, key, stopped, slot, queue, result
         case setUp = "setup_ms"
         case established = "established_ms"
+        case waited = "waited_s"
         case position = "position_ms"
+        case place = "position"
         case played = "played_ms"
         case after = "after_ms"
     }
@@ -238,6 +244,13 @@ extension ControlEvent: Codable {
         case "park":
             self = .park(
                 call: try call(), state: try text(.state), slot: try members.decode(Int.self, forKey: .slot))
+        case "queued":
+            self = .queued(
+                call: try call(), queue: try text(.queue), position: try members.decode(Int.self, forKey: .place))
+        case "left_queue":
+            self = .leftQueue(
+                call: try call(), queue: try text(.queue), result: try text(.result),
+                waitedSeconds: try members.decode(Double.self, forKey: .waited))
         case "sending":
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
         case "sound": self = .sound(try ControlSound(from: decoder))
@@ -315,6 +328,15 @@ extension ControlEvent: Codable {
             try name("park", call: call)
             try members.encode(state, forKey: .state)
             try members.encode(slot, forKey: .slot)
+        case .queued(let call, let queue, let position):
+            try name("queued", call: call)
+            try members.encode(queue, forKey: .queue)
+            try members.encode(position, forKey: .place)
+        case .leftQueue(let call, let queue, let result, let time):
+            try name("left_queue", call: call)
+            try members.encode(queue, forKey: .queue)
+            try members.encode(result, forKey: .result)
+            try members.encode(time, forKey: .waited)
         case .sending(let call, let reason):
             try name("sending", call: call)
             try members.encodeIfPresent(reason, forKey: .stopped)

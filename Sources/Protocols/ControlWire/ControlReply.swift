@@ -14,7 +14,7 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var account: String?
     /// The file that is recorded to.
     public var file: String?
-    /// The other call: that of the person after `handover`, the parked one after `pickup`.
+    /// The other call: that of the person after `handover`, the parked one after `pickup`, the caller after `queue_take`.
     public var toCall: UInt64?
     /// The slot of a call that is parked.
     public var slot: Int?
@@ -24,6 +24,8 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var status: ControlStatus?
     /// The answer to `conferences`.
     public var conferences: [ControlConference]?
+    /// The answer to `queues`.
+    public var queues: [ControlQueue]?
     /// The answer to `calls`.
     public var calls: [ControlCall]?
     /// Whether there are further calls after these.
@@ -34,7 +36,7 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var next: String?
 
     enum CodingKeys: String, CodingKey {
-        case id, ok, error, call, account, file, slot, sound, status, conferences, calls, more, history, next
+        case id, ok, error, call, account, file, slot, sound, status, conferences, queues, calls, more, history, next
         case toCall = "to_call"
     }
 
@@ -93,5 +95,44 @@ public struct ControlConference: Codable, Hashable, Sendable {
     public init(room: String, members: [Member]) {
         self.room = room
         self.members = members
+    }
+}
+
+/// A queue in which callers of flows wait.
+public struct ControlQueue: Codable, Hashable, Sendable {
+    /// A caller in it.
+    public struct Caller: Codable, Hashable, Sendable {
+        /// The call's number.
+        public var call: UInt64
+        /// The other side; nil if the call has just ended.
+        public var peer: String?
+        /// For how many seconds it waits.
+        public var waitedSeconds: Double
+
+        enum CodingKeys: String, CodingKey {
+            case call, peer
+            case waitedSeconds = "waited_s"
+        }
+
+        /// Describes a caller.
+        public init(call: UInt64, peer: String?, waitedSeconds: Double) {
+            self.call = call
+            self.peer = peer
+            self.waitedSeconds = waitedSeconds
+        }
+    }
+
+    /// The queue's name.
+    public var queue: String
+    /// The account of its callers, if that has a name.
+    public var account: String?
+    /// Its callers, the next one first.
+    public var callers: [Caller]
+
+    /// Describes a queue.
+    public init(queue: String, account: String?, callers: [Caller]) {
+        self.queue = queue
+        self.account = account
+        self.callers = callers
     }
 }

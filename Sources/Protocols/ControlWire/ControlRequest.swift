@@ -15,6 +15,9 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceUnmute = "conference_unmute"
         case conferenceRemove = "conference_remove"
         case conferenceRecord = "conference_record"
+        case queues
+        case queueTake = "queue_take"
+        case queueRemove = "queue_remove"
         case calls, history
     }
 
@@ -77,6 +80,13 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceRemove(UInt64)
         /// Begin to record the room that a call is in, or end that recording.
         case conferenceRecord(UInt64, Recording)
+        /// Report the queues in which callers of flows wait.
+        case queues
+        /// Join a call to the caller of a queue that has waited longest. When the caller hangs up, the call is hung up, or continues as
+        /// before if `goesBack`.
+        case queueTake(String, UInt64, goesBack: Bool)
+        /// Take a caller out of its queue; its flow continues.
+        case queueRemove(UInt64)
         /// List calls, the oldest first, or one of them.
         case calls(Listing)
         /// List the records of calls that ended, the newest first, or one of them.
@@ -225,6 +235,11 @@ public struct ControlRequest: Hashable, Sendable {
         case .conferenceRecord:
             let recording = try Self.recording(&fields, "conference_record")
             return .conferenceRecord(try member(&fields, "conference_record"), recording)
+        case .queues: return .queues
+        case .queueTake:
+            let (call, goesBack) = (try Self.call(&fields, "queue_take"), try fields.flag("goes_back") ?? false)
+            return .queueTake(try fields.text("queue", maximumBytes: ControlLimits.nameBytes), call, goesBack: goesBack)
+        case .queueRemove: return .queueRemove(try Self.call(&fields, "queue_remove"))
         case .calls: return .calls(try Self.listing(&fields))
         case .history: return .history(try ControlHistoryQuery(&fields))
         }
@@ -326,6 +341,10 @@ extension ControlRequest: Encodable {
         case .conferenceRemove(let call): set(.conferenceRemove, ["call": number(call)])
         case .conferenceRecord(let call, let recording):
             set(.conferenceRecord, recording.members.merging(["call": number(call)]) { first, _ in first })
+        case .queues: set(.queues)
+        case .queueTake(let queue, let call, let goesBack):
+            set(.queueTake, ["call": number(call), "queue": .string(queue), "goes_back": .bool(goesBack)])
+        case .queueRemove(let call): set(.queueRemove, ["call": number(call)])
         case .calls(.one(let call)): set(.calls, ["call": number(call)])
         case .calls(.page(let after, let limit)):
             set(.calls, ["after": after > 0 ? number(after) : nil, "limit": .integer(Int64(limit))])

@@ -270,7 +270,7 @@ struct CallCommand: AsyncParsableCommand {
                 progress.say("The transfer to \(target): \(state.rawValue)")
             case .signaling, .identified, .incoming, .invited, .invite, .playing, .playingEnded, .recording,
                 .recordingEnded, .roomRecording, .roomRecordingEnded, .voicemail,
-                .attached, .detached, .speech, .interrupted, .responded, .handover, .parking:
+                .attached, .detached, .speech, .interrupted, .responded, .handover, .parking, .queued, .leftQueue:
                 break
             }
         }

@@ -15,6 +15,7 @@ struct ControlWords: Error, CustomStringConvertible {
         "handover CALL to=PERSON [whisper=TEXT|FILE] [accept=KEY] [music=FILE|bot] [ring=SECONDS] [bot=leaves|listens]",
         "handover CALL cancel", "park [CALL] [music=FILE] [seconds=SECONDS] [then=back|end]",
         "pickup SLOT CALL [goes-back]",
+        "queue list", "queue take QUEUE CALL [goes-back]", "queue remove CALL",
         "drain", "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
         "conference remove CALL", "conference record CALL start [FILE]", "conference record CALL stop",
     ]
@@ -72,6 +73,7 @@ struct ControlWords: Error, CustomStringConvertible {
             return ControlRequest(.play(file: try path(file), rest.count > 1 ? try number(rest[0]) : nil))
         case "record": return ControlRequest(try record(rest))
         case "conference": return ControlRequest(try conference(rest))
+        case "queue": return ControlRequest(try queue(rest))
         case "transfer": return ControlRequest(try transfer(rest))
         case "bridge": return ControlRequest(try bridge(rest))
         case "handover", "park", "pickup": return ControlRequest(try joining(name, rest))
@@ -102,6 +104,21 @@ struct ControlWords: Error, CustomStringConvertible {
         }
         let call = try number(words[1])
         return verb == "remove" ? .conferenceRemove(call) : .conferenceMute(call, verb == "mute")
+    }
+
+    private static func queue(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
+        switch (words.first, words.count) {
+        case ("list", 1): return .queues
+        case ("remove", 2): return .queueRemove(try number(words[1]))
+        case ("take", 3),
+            ("take", 4) where words.count == 3 || ["goes-back", "--goes-back"].contains(words[3]):
+            guard (1...ControlLimits.nameBytes).contains(words[1].utf8.count) else {
+                throw ControlWords("The name of a queue has 1 to \(ControlLimits.nameBytes) bytes.")
+            }
+            return .queueTake(words[1], try number(words[2]), goesBack: words.count == 4)
+        default:
+            throw ControlWords("Give one of \(forms.filter { $0.hasPrefix("queue") }.joined(separator: ", ")).")
+        }
     }
 
     private static func bridge(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {

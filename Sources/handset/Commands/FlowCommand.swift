@@ -22,7 +22,8 @@ struct FlowTryCommand: ParsableCommand {
         discussion: """
             The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the \
             key before, and speaks for three seconds at a Record. No callee is called: those of a Dial answer after two seconds, and the \
-            caller is connected for five, unless --dial says otherwise. Files last as long as they are; the texts of Say last as long as \
+            caller is connected for five, unless --dial says otherwise. In a queue the caller is the only one, and is taken after ten \
+            seconds, unless --queue says otherwise. Files last as long as they are; the texts of Say last as long as \
             people take to say them, because no voice is run. It ends with an error if the flow does, and if it reaches four hours.
 
             A URL is asked as behaviour.flow.url is: each request is printed with its fields. The server does not learn that there is \
@@ -59,7 +60,17 @@ struct FlowTryCommand: ParsableCommand {
     @Option(help: "How dialled calls end: completed, busy, no-answer or failed.")
     var dial = DialStatus.completed.rawValue
 
+    @Option(
+        help:
+            "How waiting in a queue ends: bridged, leave (as the queue's document says), queue-full, redirected or timeout."
+    )
+    var queue = QueueResult.bridged.rawValue
+
     func validate() throws {
+        guard Self.queueResults.map(\.rawValue).contains(queue) else {
+            let all = Self.queueResults.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("--queue must be one of \(all), not \"\(queue)\".")
+        }
         guard let status = DialStatus(rawValue: dial), status != .canceled else {
             throw ValidationError("--dial must be completed, busy, no-answer or failed, not \"\(dial)\".")
         }
@@ -80,6 +91,8 @@ struct FlowTryCommand: ParsableCommand {
 
     private var values: FlowValues { FlowValues(from: from, to: to, callSid: Self.callSid) }
     private var dialResult: DialStatus { DialStatus(rawValue: dial) ?? .completed }
+    private static let queueResults: [QueueResult] = [.bridged, .leave, .queueFull, .redirected, .timeout]
+    private var queueResult: QueueResult { QueueResult(rawValue: queue) ?? .bridged }
     private static let callSid = "CA-trial"
 
     func run() throws {
@@ -90,7 +103,8 @@ struct FlowTryCommand: ParsableCommand {
         } catch {
             throw CommandFailure(.configuration, "\(file): \(error.message)")
         }
-        let trial = FlowTrial(first: folder.first, values: values, keys: digits, dialResult: dialResult)
+        let trial = FlowTrial(
+            first: folder.first, values: values, keys: digits, dialResult: dialResult, queueResult: queueResult)
         try run(
             trial, document: { folder.load($0) }, page: { _ in .failure(FlowUnusable("there is no server")) },
             length: { Self.length($0, folder) })
@@ -113,7 +127,7 @@ struct FlowTryCommand: ParsableCommand {
         let fallback = plan.fallback.map { Webhook($0, plan.first.method) }
         let trial = FlowTrial(
             asking: FlowServer(first: plan.first, fallback: fallback), values: values, keys: digits,
-            dialResult: dialResult)
+            dialResult: dialResult, queueResult: queueResult)
         var number = 0
         try run(
             trial, document: { _ in .failure(FlowUnusable("there is no folder")) },
@@ -245,6 +259,9 @@ private enum FlowTrialText {
         case .key(let key): "    key \(key)"
         case .connected: "    the caller is connected"
         case .dialEnded(let status): "    the dialled call ends: \(status.rawValue)"
+        case .queued(let place): "    waits in the queue, at place \(place.position)"
+        case .taken: "    a call takes the caller"
+        case .queueEnded(let result): "    leaves the queue: \(result.rawValue)"
         case .recorded(let time): "    \(time.text) are recorded"
         }
     }
@@ -261,6 +278,9 @@ private enum FlowTrialText {
         case .callees(let names, let asking):
             "    calls \(names.joined(separator: ", ")) for up to \(order.timeout.text)"
                 + (asking.map { ", asked by \($0)" } ?? "")
+        case .queue(let name, let whisper):
+            "    takes a caller of the queue \(name), or waits for one for up to \(order.timeout.text)"
+                + (whisper.map { "; that caller goes through \($0.address)" } ?? "")
         case .room(let name, _, _): "    joins the conference \(name)"
         }
     }
@@ -279,7 +299,9 @@ private enum FlowTrialText {
         case .play(.beep, _): "    plays the tone"
         case .play(.ringBack, _): nil
         case .dial(let order): dial(order)
-        case .connect, .stopDialling, .accept: nil
+        case .connect, .stopDialling, .accept, .leaveQueue, .readyToJoin: nil
+        case .enqueue(let name, let hasMusic): "    enters the queue \(name)\(hasMusic ? ", and hears music" : "")"
+        case .fault(let failure): "\(failure)"
         case .stopSound: "    stops the sound"
         case .record: "    records the caller"
         case .stopRecording: nil

@@ -97,7 +97,7 @@ struct MeasuredCall {
                 .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .roomRecording,
                 .roomRecordingEnded, .voicemail, .attached,
                 .detached,
-                .transferRequested, .transferProgress, .handover, .parking:
+                .transferRequested, .transferProgress, .handover, .parking, .queued, .leftQueue:
                 break
             }
         }

@@ -83,7 +83,7 @@ enum DeviceEventLog {
                     "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
                 ])
         case .voicemail: break  // Logged where it is reported.
-        case .transferRequested, .handover, .parking: break  // Logged where it is decided.
+        case .transferRequested, .handover, .parking, .queued, .leftQueue: break  // Logged where it is decided.
         case .transferProgress(let call, let target, let progress):
             logger.info(
                 "A transfer has progressed",

@@ -38,6 +38,9 @@ struct CallTally: Sendable {
     private var opinionScore = MetricHistogram(bounds: [1, 2, 2.5, 3, 3.5, 3.8, 4, 4.2, 4.3])
     private var response = MetricHistogram(bounds: [0.1, 0.2, 0.3, 0.5, 0.8, 1, 1.5, 2, 3, 5])
     private var interruptions = 0
+    /// By the result, of which there are eight.
+    private var queueResults: [String: Int] = [:]
+    private var queueTimes = MetricHistogram(bounds: [1, 5, 15, 30, 60, 120, 300, 900, 3_600])
     private var recordings = (whole: 0, failed: 0)
     private var failedFiles = 0
     private var framesRun = 0
@@ -57,10 +60,13 @@ struct CallTally: Sendable {
         case .recordingEnded(_, let end, _), .roomRecordingEnded(_, _, let end):
             if end.failure == nil { recordings.whole += 1 } else { recordings.failed += 1 }
         case .fileFailed: failedFiles += 1
+        case .leftQueue(_, _, let result, let time):
+            queueResults[result] = (queueResults[result] ?? 0) + 1
+            queueTimes.observe(time.seconds)
         case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing, .playbackEnded,
             .playing, .playingEnded, .recording, .roomRecording, .voicemail, .attached, .detached, .digit, .speech,
             .transferRequested,
-            .transferProgress, .handover, .parking, .sendingStopped, .sendingResumed, .card, .loadChanged,
+            .transferProgress, .handover, .parking, .queued, .sendingStopped, .sendingResumed, .card, .loadChanged,
             .realtimePriorityRefused:
             break
         }
@@ -123,6 +129,11 @@ extension CallTally {
         "From the end of the caller's speech to the first sound of a program's or bot's answer")
     static let interrupted = Metric(
         "handset_bot_interruptions_total", .counter, "Times a caller's speech stopped a program or bot")
+    static let queueExits = Metric(
+        "handset_queue_exits_total", .counter, "Callers that have left a queue of call flows, by result",
+        by: ["result"])
+    static let queueWaits = Metric(
+        "handset_queue_wait_seconds", .histogram, "How long callers were in a queue of call flows")
     static let recorded = Metric(
         "handset_recordings_total", .counter, "Recordings that have ended, whole or failed", by: ["result"])
     static let fileFailures = Metric(
@@ -136,7 +147,7 @@ extension CallTally {
     static let metrics = [
         ended, reconnections, setUpTime, durations, bufferDelays, roundTrips, losses, remoteLosses, concealment,
         opinionScores,
-        responses, interrupted, recorded, fileFailures, frames,
+        responses, interrupted, queueExits, queueWaits, recorded, fileFailures, frames,
     ]
 
     /// Adds what was counted to a page.
@@ -160,6 +171,10 @@ extension CallTally {
         page.add(Self.opinionScores, opinionScore)
         page.add(Self.responses, response)
         page.add(Self.interrupted, interruptions)
+        for (result, count) in queueResults.sorted(by: { $0.key < $1.key }) {
+            page.add(Self.queueExits, count, [result])
+        }
+        page.add(Self.queueWaits, queueTimes)
         page.add(Self.recorded, recordings.whole, ["whole"])
         page.add(Self.recorded, recordings.failed, ["failed"])
         page.add(Self.fileFailures, failedFiles)

@@ -106,6 +106,10 @@ enum ControlText {
             "call \(call): hand-over to \(printable(step.to)) \(printable(step.state))"
                 + (step.reason.map { ": \(printable($0))" } ?? "")
         case .park(let call, let state, let slot): "call \(call): slot \(slot) \(printable(state))"
+        case .queued(let call, let queue, let position):
+            "call \(call): waits in \(printable(queue)), at place \(position)"
+        case .leftQueue(let call, let queue, let result, let seconds):
+            "call \(call): has left \(printable(queue)) after \(clock(seconds)): \(printable(result))"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
@@ -125,6 +129,7 @@ enum ControlText {
 
     /// What was done, after a request other than status and watch.
     static func done(_ request: ControlRequest, _ reply: ControlReply) -> String {
+        if let queues = reply.queues { return Self.queues(queues) }
         if let rooms = reply.conferences { return conferences(rooms) }
         if let sound = reply.sound { return Self.sound(sound) }
         let call = reply.call.map { "call \($0)" } ?? "done"
@@ -159,8 +164,24 @@ enum ControlText {
         case .conferenceRemove: "\(call): removed from its room"
         case .conferenceRecord(_, .start): "\(call): its room is recorded to \(printable(reply.file ?? ""))"
         case .conferenceRecord(_, .stop): "\(call): the recording of its room ends"
-        case .status, .mute, .volume, .watch, .conferences: call
+        case .status, .mute, .volume, .watch, .conferences, .queues: call
+        case .queueTake(let queue, _, _):
+            "\(call): joined to \(reply.toCall.map { "call \($0)" } ?? "the caller") of \(printable(queue))"
+        case .queueRemove: "\(call): removed from its queue"
         }
+    }
+
+    /// Queues, each with its callers below it.
+    private static func queues(_ queues: [ControlQueue]) -> String {
+        guard !queues.isEmpty else { return "no queue" }
+        return queues.map { queue in
+            let callers = queue.callers.map { caller in
+                "  call \(caller.call) \(printable(caller.peer ?? "unknown")), \(clock(caller.waitedSeconds))"
+            }
+            let account = queue.account.map { "\(printable($0)): " } ?? ""
+            return (["\(account)\(printable(queue.queue)): \(queue.callers.count) callers"] + callers)
+                .joined(separator: "\n")
+        }.joined(separator: "\n")
     }
 
     /// Rooms, each with its members below it.

@@ -32,6 +32,8 @@ public struct DeviceConfiguration: Sendable {
     public var control: ControlConfiguration?
     /// What callers and persons hear while calls are handed over, parked or on hold.
     public var handover = HandoverConfiguration()
+    /// What bounds the queues in which callers of flows wait.
+    public var queues = QueueConfiguration()
     /// What `handset mcp` gives an agent besides.
     public var mcp = MCPConfiguration()
     /// Where the process shows how it is doing; nil for nowhere.
@@ -97,6 +99,8 @@ public struct DeviceConfiguration: Sendable {
         let handover = ConfigKey.section(
             "handover", HandoverConfiguration.Keys.self,
             "what is heard while calls are handed over, parked or on hold ([bridging.md](bridging.md))")
+        let queues = ConfigKey.section(
+            "queues", QueueConfiguration.Keys.self, "the queues in which callers of flows wait ([flows.md](flows.md))")
         let mcp = ConfigKey.section(
             "mcp", MCPConfiguration.Keys.self,
             "what `handset mcp` gives an agent besides ([mcp.md](mcp.md))")
@@ -257,6 +261,7 @@ extension DeviceConfiguration {
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
         if let section = root.value(\.handover, &problems) { handover = HandoverConfiguration(section, &problems) }
+        if let section = root.value(\.queues, &problems) { queues = QueueConfiguration(section, &problems) }
         if let section = root.value(\.mcp, &problems) { mcp = MCPConfiguration(section, &problems) }
         monitoring = root.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
         traces = root.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
@@ -527,6 +532,7 @@ extension DeviceConfiguration {
         answer = other.answer
         invites = other.invites
         handover = other.handover
+        queues = other.queues
         guard needs == other.needs else {
             // The new rules may name behaviours that are not there yet.
             answer.table = table

@@ -81,6 +81,7 @@ extension ControlDescription {
         case .recording: return json("Action", "The recording has begun or ended")
         case .sound: return json("Sound", "Mute and volume")
         case .conferences: return list("conferences", of: "Conference", "The rooms")
+        case .queues: return list("queues", of: "Queue", "The queues")
         case .nothing: return ("204", ["description": "It is done"])
         case .events: return ("200", Shared.events)
         case .description: return ("200", Shared.json(["type": "object"], "The description"))
@@ -200,6 +201,15 @@ extension ControlDescription {
                         required: ["call", "speaks", "muted"]),
                 ],
             ], required: ["room", "members"]),
+        "Queue": object(
+            [
+                "queue": text, "account": text,
+                "callers": [
+                    "type": "array",
+                    "items": object(
+                        ["call": integer, "peer": text, "waited_s": number], required: ["call", "waited_s"]),
+                ],
+            ], required: ["queue", "callers"]),
         "Load": object(
             ["busy": number, "complexity_limit": integer, "takes_calls": flag],
             required: ["busy", "complexity_limit", "takes_calls"]),

@@ -144,6 +144,7 @@ public struct ControlOperation: Sendable {
         case .status: return Self.json(StatusBody(status: reply.status, events: events))
         case .accounts: return Self.json(["accounts": reply.status?.allAccounts ?? []])
         case .conferences: return Self.json(["conferences": reply.conferences ?? []])
+        case .queues: return Self.json(["queues": reply.queues ?? []])
         case .calls: return Self.json(CallsBody(reply))
         case .call:
             guard let call = reply.calls?.first else {

@@ -24,7 +24,8 @@ struct ControlRoute: InterfaceRoute {
 
     /// The content of an answer.
     enum Answer: Sendable, CaseIterable {
-        case status, accounts, calls, call, placed, done, recording, sound, conferences, history, record, file, nothing,
+        case status, accounts, calls, call, placed, done, recording, sound, conferences, queues, history, record, file,
+            nothing,
             events
         case description
     }
@@ -119,7 +120,7 @@ struct ControlRoute: InterfaceRoute {
 
 extension ControlRoute {
     /// All routes.
-    static let all: [ControlRoute] = reports + sound + calls + actions + conferences + history + interface
+    static let all: [ControlRoute] = reports + sound + calls + actions + conferences + queues + history + interface
 
     private static let reports: [ControlRoute] = [
         ControlRoute(
@@ -306,6 +307,24 @@ extension ControlRoute {
         action(
             .conferenceRecord, "recordConference", "Begins to record the call's room, or ends that recording.",
             recordingMembers, faults: [.fileUnusable, .notConfigured], answer: .recording, rule: recordingRule),
+    ]
+
+    private static let queues: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/queues", name: "listQueues",
+            words: "The queues in which callers of flows wait, and their callers, the next one first.",
+            work: .request(.queues), answer: .queues),
+        action(
+            .queueTake, "takeFromQueue", "Joins the call to the caller of a queue that has waited longest.",
+            [
+                Member(
+                    name: "queue", kind: .text(maximumBytes: ControlLimits.nameBytes), isRequired: true,
+                    words: "The queue"),
+                Member(
+                    name: "goes_back", kind: .flag,
+                    words: "Whether the call continues as before when the caller hangs up; otherwise it is hung up"),
+            ]),
+        action(.queueRemove, "removeFromQueue", "Takes a caller out of its queue; its flow continues."),
     ]
 
     private static let history: [ControlRoute] = [
