@@ -41,7 +41,7 @@ struct CallFlowsTests {
             plan.recordFolder = "\(files.path)/messages"
             let events = events
             flows = CallFlows(
-                plan, name: { _ in FlowCallNames(callSid: "CA1", recording: "message") },
+                plan, name: { FlowCallNames(callSid: $0.isOutgoing ? "CA2" : "CA1", recording: "message") },
                 publish: { event in events.all.withLock { $0.append(event) } })
         }
 
@@ -266,6 +266,28 @@ struct CallFlowsTests {
                 "0 initiated -", "1 in-progress -", "2 completed 0", "0 initiated -", "1 in-progress -",
                 "2 completed 0",
             ])
+    }
+
+    @Test("A callee that is asked is a call of its own, by the caller, whose CallSid it has as ParentCallSid")
+    func asksAsOwnCall() async throws {
+        let (web, plan) = try serve([
+            "/menu": "<Dial><Client url=\"ask\">cem</Client></Dial>", "/ask": "<Gather/>",
+        ])
+        defer { web.stop() }
+        let stage = try Stage([:], server: plan)
+        try await stage.answer()
+        let callee = CallID(number: 8)
+        let asked = try #require(WebAddress("\(web.url)/ask", WebAddress.Scheme.requests))
+        stage.flows.ask(callee, by: .url(asked), for: stage.call)
+        try stage.flows.begin(
+            ParticipantCall(callee, peer: "cem", own: "bob", isOutgoing: true, isAnswered: true))
+        try await until { web.requests.contains { $0.target == "/ask" } }
+        let request = fields(web.requests.first { $0.target == "/ask" })
+        #expect(request["CallSid"] == "CA2" && request["ParentCallSid"] == "CA1", "\(request)")
+        #expect(request["From"] == "ann" && request["To"] == "cem" && request["Direction"] == "outbound-dial")
+        #expect(fields(web.requests.first)["ParentCallSid"] == nil)
+        stage.flows.end(callee, .detached)
+        await stage.close()
     }
 
     @Test("A caller in a queue goes through its document, and its server learns that it has hung up there")

@@ -131,7 +131,7 @@ struct CostTableTests {
         ]
         rows["A flow's server"] = [
             [
-                kibibytes(FlowDocument.longest), Double(FlowSounds.mostRunning),
+                kibibytes(FlowDocument.longest), Double(SoundTurns.mostRunning),
                 mebibytes(FlowServerPlan.longestSound), Double(StatusQueue.mostWaiting),
                 mebibytes(FlowSounds.mostBytes),
             ],

@@ -105,8 +105,11 @@ final class FlowRun: CallRun, @unchecked Sendable {
         isReady = details.isAnswered
         let own = details.own?.text ?? ""
         let (from, to) = details.isOutgoing ? (own, details.peer.text) : (details.peer.text, own)
-        values = asked?.values ?? FlowValues(from: from, to: to, callSid: names.callSid)
-        wire = FlowWireCall(names, values, isOutgoing: details.isOutgoing)
+        var values = asked?.values ?? FlowValues(from: from, to: to, callSid: names.callSid)
+        // A callee that is asked is a call of its own, by the caller.
+        (values.to, values.callSid) = (to, names.callSid)
+        self.values = values
+        wire = FlowWireCall(values, isOutgoing: details.isOutgoing, parent: asked?.values.callSid)
         isReported = asked == nil
         course = origin.course(values, asked: asked?.document)
         post(.course(.begin))
@@ -305,7 +308,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .url(let address):
             guard case .server(let link) = guest ?? origin else { return }
             awaited = number
-            Task { [self] in post(.got(await link.sound(at: address), number)) }
+            Task { [self] in post(.got(await link.sound(at: address, for: wire), number)) }
         case .file, .speech, .beep, .ringBack: source = makeSource(sound).map { ($0, number) }
         }
     }

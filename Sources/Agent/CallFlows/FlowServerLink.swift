@@ -8,15 +8,19 @@ internal import Synchronization
 /// The names of a call for its flow's server.
 public struct FlowWireCall: Sendable, Equatable {
     let call: WireCall
-    /// Names its requests: different for each call, also for a callee that is asked in the name of a caller.
-    let id: String
+    /// The call for which this one was placed; nil if it was placed for none.
+    let parent: String?
+    /// Names its requests.
+    var id: String { call.call }
 
     /// Makes names.
-    public init(_ names: FlowCallNames, _ values: FlowValues, isOutgoing: Bool) {
-        id = names.callSid
+    ///
+    /// - Parameter parent: The `CallSid` of the call for which this one was placed, by `Dial`; nil if it was placed for none.
+    public init(_ values: FlowValues, isOutgoing: Bool, parent: String? = nil) {
+        self.parent = parent
         call = WireCall(
             call: values.callSid, stream: "", account: TwilioWebhook.usualAccount, from: values.from, to: values.to,
-            direction: isOutgoing ? .outgoing : .incoming)
+            direction: parent != nil ? .dialled : isOutgoing ? .outgoing : .incoming)
     }
 }
 
@@ -48,7 +52,9 @@ public final class FlowServerLink: Sendable {
     public func page(
         _ request: FlowRequest, number: Int, for call: FlowWireCall
     ) async -> Result<FlowPage, FlowUnusable> {
-        let notice = TwilioWebhook(call.call, request.isAnswered ? .inProgress : .ringing, more: request.result)
+        let parent = call.parent.map { [FormFields.Field("ParentCallSid", $0)] } ?? []
+        let notice = TwilioWebhook(
+            call.call, request.isAnswered ? .inProgress : .ringing, more: parent + request.result)
         let question = WebhookQuestion(request.webhook, form: notice.form, id: "\(call.id)-\(number)")
         switch await client.ask(question, within: plan.timeout, mostBytes: FlowDocument.longest) {
         case .failure(let fault): return .failure(FlowUnusable(fault.message))
@@ -62,9 +68,9 @@ public final class FlowServerLink: Sendable {
         }
     }
 
-    /// Gets a sound, or one that was got before.
-    public func sound(at address: WebAddress) async -> Result<FlowSoundFile, FlowUnusable> {
-        await sounds.file(at: address) { [client, plan] in
+    /// Gets a sound for a call, or one that was got before.
+    public func sound(at address: WebAddress, for call: FlowWireCall) async -> Result<FlowSoundFile, FlowUnusable> {
+        await sounds.file(at: address, for: call.id) { [client, plan] in
             await client.ask(
                 WebhookQuestion(Webhook(address, .get)), within: plan.timeout,
                 mostBytes: FlowServerPlan.longestSound

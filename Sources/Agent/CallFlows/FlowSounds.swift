@@ -21,7 +21,8 @@ public final class FlowSoundFile: Sendable {
 
 /// The sounds of a flow's server: each is got once for all calls that play it at the same time, and then kept for a while.
 actor FlowSounds {
-    private typealias Found = Result<FlowSoundFile, FlowUnusable>
+    typealias Found = Result<FlowSoundFile, FlowUnusable>
+    typealias Get = @Sendable () async -> Result<[UInt8], FlowUnusable>
 
     private struct Kept {
         let file: FlowSoundFile
@@ -36,55 +37,68 @@ actor FlowSounds {
     static let mostBytes = 64 << 20
     /// Kept sounds, each of which has a descriptor.
     static let mostKept = 128
-    /// Sounds that are got at a time: each may be in memory as a whole.
-    static let mostRunning = 4
-    /// Sounds that calls wait for.
-    static let mostWaiting = 64
-
     private var kept: [WebAddress: Kept] = [:]
     private var bytes = 0
     private var uses = 0
-    private var fetches: [WebAddress: Task<Found, Never>] = [:]
-    private var running = 0
-    private var queue: [CheckedContinuation<Void, Never>] = []
+    private var turns = SoundTurns()
+    /// How sounds are got that wait for their turn.
+    private var gets: [WebAddress: Get] = [:]
+    /// Those who wait for a sound that is not there yet.
+    private var waiters: [WebAddress: [CheckedContinuation<Found, Never>]] = [:]
 
     /// A sound's file.
     ///
-    /// - Parameter get: Gets the sound's bytes.
-    func file(
-        at address: WebAddress, get: @escaping @Sendable () async -> Result<[UInt8], FlowUnusable>
-    ) async -> Result<FlowSoundFile, FlowUnusable> {
+    /// - Parameters:
+    ///   - owner: Names the call that plays it.
+    ///   - get: Gets the sound's bytes.
+    func file(at address: WebAddress, for owner: String, get: @escaping Get) async -> Found {
         uses += 1
         if let known = kept[address], MonotonicClock.now < known.until {
             kept[address]?.usedAt = uses
             return .success(known.file)
         }
-        if let fetch = fetches[address] { return await fetch.value }
-        guard fetches.count < Self.mostWaiting else {
-            return .failure(
-                FlowUnusable("\(address.shown) is not got: \(Self.mostWaiting) others are waited for, the limit"))
+        if turns.contains(address) {
+            drop(waiting: turns.share(address, with: owner))
+        } else {
+            do throws(SoundTurns.Full) {
+                drop(waiting: try turns.add(address, for: owner))
+            } catch {
+                return .failure(
+                    FlowUnusable(
+                        "\(address.shown) is not got: \(SoundTurns.mostWaiting) others are waited for, the limit"))
+            }
+            gets[address] = get
         }
-        let fetch = Task { await self.fetch(address, get) }
-        fetches[address] = fetch
-        return await fetch.value
+        return await withCheckedContinuation { waiter in
+            waiters[address, default: []].append(waiter)
+            advance()
+        }
     }
 
-    private func fetch(
-        _ address: WebAddress, _ get: @Sendable () async -> Result<[UInt8], FlowUnusable>
-    ) async -> Found {
-        if running < Self.mostRunning {
-            running += 1
-        } else {
-            // The fetch that resumes it has left its own place to it.
-            await withCheckedContinuation { queue.append($0) }
+    /// Begins what can be got now.
+    private func advance() {
+        while let address = turns.next() {
+            guard let get = gets.removeValue(forKey: address) else { return }
+            Task { await self.fetch(address, get) }
         }
+    }
+
+    private func fetch(_ address: WebAddress, _ get: Get) async {
         let found = await Self.written(await get(), address)
-        if queue.isEmpty { running -= 1 } else { queue.removeFirst().resume() }
-        fetches[address] = nil
-        return found.map { sound in
-            keep(sound.file, sound.bytes, address)
-            return sound.file
-        }
+        turns.end(address)
+        if case .success(let sound) = found { keep(sound.file, sound.bytes, address) }
+        finish(address, found.map(\.file))
+        advance()
+    }
+
+    private func drop(waiting address: WebAddress?) {
+        guard let address else { return }
+        gets[address] = nil
+        finish(address, .failure(FlowUnusable("\(address.shown) is not waited for any more")))
+    }
+
+    private func finish(_ address: WebAddress, _ found: Found) {
+        for waiter in waiters.removeValue(forKey: address) ?? [] { waiter.resume(returning: found) }
     }
 
     /// Writes a sound into a file, on a thread that a slow disk may hold up.

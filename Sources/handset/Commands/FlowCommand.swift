@@ -122,8 +122,7 @@ struct FlowTryCommand: ParsableCommand {
         plan.secret = try secret()
         let link = FlowServerLink(plan) { what, _ in Terminal.printError(what) }
         defer { _ = Self.wait { await link.finish() } }
-        let names = FlowCallNames(callSid: Self.callSid, recording: "recording")
-        let call = FlowWireCall(names, values, isOutgoing: false)
+        let call = FlowWireCall(values, isOutgoing: false)
         let fallback = plan.fallback.map { Webhook($0, plan.first.method) }
         let trial = FlowTrial(
             asking: FlowServer(first: plan.first, fallback: fallback), values: values, keys: digits,
@@ -136,7 +135,7 @@ struct FlowTryCommand: ParsableCommand {
                 let count = number
                 return Self.wait { await link.page(request, number: count, for: call) }
                     ?? .failure(FlowUnusable("cannot be asked"))
-            }, length: { Self.length($0, link) })
+            }, length: { Self.length($0, link, call) })
     }
 
     private func secret() throws -> Secret? {
@@ -204,10 +203,14 @@ struct FlowTryCommand: ParsableCommand {
     }
 
     /// How long a sound of a server lasts.
-    private static func length(_ sound: FlowSound, _ link: FlowServerLink) -> Result<Duration, FlowUnusable> {
+    private static func length(
+        _ sound: FlowSound, _ link: FlowServerLink, _ call: FlowWireCall
+    ) -> Result<Duration, FlowUnusable> {
         length(sound) { address throws(FlowUnusable) in
             guard case .url(let url) = address else { throw FlowUnusable("\(address) is a file") }
-            guard let found = wait({ await link.sound(at: url) }) else { throw FlowUnusable("cannot be asked") }
+            guard let found = wait({ await link.sound(at: url, for: call) }) else {
+                throw FlowUnusable("cannot be asked")
+            }
             return try length(ofFile: try found.get().path)
         }
     }

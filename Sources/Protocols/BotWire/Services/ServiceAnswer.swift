@@ -49,6 +49,7 @@ public struct ServiceAnswer: Equatable, Sendable {
             switch call.direction {
             case .incoming: "inbound"
             case .outgoing: "outbound-api"
+            case .dialled: "outbound-dial"
             }
         return [
             "sid": .string(call.call), "account_sid": .string(call.account), "from": .string(call.from),

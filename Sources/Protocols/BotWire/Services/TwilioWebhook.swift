@@ -49,6 +49,7 @@ public struct TwilioWebhook: Equatable, Sendable {
         switch call.direction {
         case .incoming: "inbound"
         case .outgoing: "outbound-api"
+        case .dialled: "outbound-dial"
         }
     }
 

@@ -43,7 +43,7 @@ struct JambonzForm: SoundForm {
         let direction: JSONValue =
             switch call.direction {
             case .incoming: "inbound"
-            case .outgoing: "outbound"
+            case .outgoing, .dialled: "outbound"
             }
         let facts: [String: JSONValue] = [
             "callSid": .string(call.call), "callId": .string(call.stream), "accountSid": .string(call.account),

@@ -8,6 +8,8 @@ public struct WireCall: Equatable, Sendable {
         case incoming
         /// The device calls.
         case outgoing
+        /// The device calls to join the callee to a caller.
+        case dialled
     }
 
     /// The call's name, by which requests of the bot name it. ``WireName`` makes names as each service does.
