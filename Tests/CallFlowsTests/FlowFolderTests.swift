@@ -56,6 +56,29 @@ struct FlowFolderTests {
     }
 
     @Test(
+        "Documents that a caller of a queue goes through are checked for the verbs that they may have, and others for Leave"
+    )
+    func queues() throws {
+        let files = try FlowFiles([
+            "menu.xml":
+                "<Enqueue waitUrl=\"wait.xml\" action=\"end.xml\">q</Enqueue>\n<Dial><Queue url=\"hello.xml\">q</Queue></Dial>"
+                + "\n<Leave/>",
+            "wait.xml": "<Gather action=\"k-{{Digits}}.xml\"/>\n<Dial>bob</Dial>", "k-1.xml": "<Leave/>",
+            "k-2.xml": "\n<Record/>", "hello.xml": "<Hangup/>", "end.xml": "<Hangup/>",
+        ])
+        defer { files.remove() }
+        let found = try problems(files).sorted()
+        let expected = [
+            "hello.xml:1: Hangup: is not supported before the caller of a queue is joined",
+            "k-2.xml:2: Record: is not supported while the caller waits in a queue",
+            "menu.xml:3: Leave: the caller waits in no queue",
+            "wait.xml:2: Dial: is not supported while the caller waits in a queue",
+        ]
+        #expect(found.count == expected.count, "\(found)")
+        for (problem, start) in zip(found, expected) { #expect(problem.hasPrefix(start), "\(problem)") }
+    }
+
+    @Test(
         "A flow that needs a voice or a folder for recordings is refused without it, and an action without files, too")
     func needs() throws {
         let files = try FlowFiles(["menu.xml": "<Say>a</Say><Record/><Gather action=\"c-{{Digits}}.xml\"/>"])

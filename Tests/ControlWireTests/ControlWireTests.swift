@@ -96,6 +96,11 @@ struct ControlRequestTests {
             ),
             (#"{"request":"pickup","call":2,"slot":1}"#, .pickUp(slot: 1, 2, goesBack: false)),
             (#"{"request":"pickup","call":2,"slot":99,"goes_back":true}"#, .pickUp(slot: 99, 2, goesBack: true)),
+            (#"{"request":"queues"}"#, .queues), (#"{"request":"queue_remove","call":2}"#, .queueRemove(2)),
+            (
+                #"{"request":"queue_take","call":2,"queue":"support","goes_back":true}"#,
+                .queueTake("support", 2, goesBack: true)
+            ),
             (#"{"request":"attach"}"#, .attach(nil)), (#"{"request":"detach","call":2}"#, .detach(2)),
         ] as [(String, ControlRequest.Action)])
     func actions(text: String, action: ControlRequest.Action) throws {
@@ -139,6 +144,8 @@ struct ControlRequestTests {
             (#"{"request":"park","then":"never"}"#, .wrongValue, "back or end"),
             (#"{"request":"pickup","call":1}"#, .wrongValue, "needs slot"),
             (#"{"request":"pickup","call":1,"slot":100}"#, .wrongValue, "from 1 to 99"),
+            (#"{"request":"queue_take","call":1}"#, .wrongValue, "needs queue"),
+            (#"{"request":"queue_take","queue":"support"}"#, .wrongValue, "needs call"),
             (#"{"request":"call","to":""}"#, .wrongValue, "needs to"),
             (#"{"request":"call","to":"a\nb"}"#, .wrongValue, "needs to"),
             (#"{"request":"answer","call":0}"#, .wrongValue, "number of a call"),

@@ -33,6 +33,9 @@ struct ControlWordsTests {
             ),
             (["pickup", "1", "3"], .pickUp(slot: 1, 3, goesBack: false)),
             (["pickup", "1", "3", "goes-back"], .pickUp(slot: 1, 3, goesBack: true)),
+            (["queue", "list"], .queues), (["queue", "remove", "2"], .queueRemove(2)),
+            (["queue", "take", "support", "3"], .queueTake("support", 3, goesBack: false)),
+            (["queue", "take", "support", "3", "goes-back"], .queueTake("support", 3, goesBack: true)),
             (["transfer", "1", "carol"], .transfer(1, to: "carol", replacing: nil)),
             (["transfer", "1", "carol", "to-call", "2"], .transfer(1, to: "carol", replacing: 2)),
             (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
@@ -58,7 +61,8 @@ struct ControlWordsTests {
             ["handover", "1", "to=b", "x=y"],
             ["handover", "1", "to=b", "cancel"], ["handover", "1", "2", "to=b"], ["park", "then=x"],
             ["park", "seconds=4"], ["park", "1", "2"], ["pickup", "1"], ["pickup", "100", "1"],
-            ["pickup", "1", "2", "a=b"],
+            ["pickup", "1", "2", "a=b"], ["queue"], ["queue", "list", "1"], ["queue", "take", "support"],
+            ["queue", "take", "", "3"], ["queue", "take", "support", "3", "back"], ["queue", "remove", "a"],
         ] {
             #expect(throws: ControlWords.self) { try ControlWords.request(words) }
         }
