@@ -43,7 +43,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("rtp", ["Core", "RTP"]),
     ("sdp", ["SDP"]),
     ("sip", ["SIP"]),
-    ("sip-agent", ["Core", "SIP"]),
+    ("sip-agent", ["Core", "Identifiers", "SIP"]),
     ("sip-stream", ["SIP"]),
     ("stun", ["Core", "ICE"]),
     ("token", ["Core", "JSON", "SignalWire"]),

@@ -277,6 +277,9 @@ def configuration(
 class Baresip(Program):
     """baresip as user bob, which answers by itself and plays 440 Hz."""
 
+    # Modules besides those of baresip.config.
+    modules: tuple[str, ...] = ()
+
     def __init__(self, folder: pathlib.Path, protection: str = "srtp-mand") -> None:
         self.folder = folder / "baresip-files"
         self.folder.mkdir(exist_ok=True)
@@ -284,7 +287,8 @@ class Baresip(Program):
             file.unlink()
         # The module ausine has only 48 kHz, and the telephone's codecs 8.
         make_tone(self.folder / "tone.wav", 440, 60, 8_000)
-        (self.folder / "config").write_text((FOLDER / "baresip.config").read_text().replace("FOLDER", str(self.folder)))
+        modules = "".join(f"module_app {name}.so\n" for name in self.modules)
+        (self.folder / "config").write_text((FOLDER / "baresip.config").read_text().replace("FOLDER", str(self.folder)) + modules)
         media = f";mediaenc={protection}" if protection else ""
         (self.folder / "accounts").write_text(
             f'<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound="sip:{PEER}:{PORT};transport=tcp";'

@@ -71,6 +71,8 @@ struct CallRun {
         for output in outbox {
             switch output {
             case .call(let call, let event): events[side.rawValue].append((call, event))
+            // Neither has a mailbox.
+            case .subscription, .mailbox: break
             case .transmit(let message, _):
                 let line = Self.line(message)
                 sent.append((side, Instant.zero.duration(to: now), line, message))

@@ -1,4 +1,5 @@
 import FuzzInput
+import Identifiers
 import SIP
 import Core
 
@@ -20,7 +21,13 @@ private func serve(_ message: SIPMessage) {
         UserAgentConfiguration(address: NameAddress(uri)), contact: uri, key: [UInt8](repeating: 1, count: 16))
     var outbox: [UserAgentOutput] = []
     var now = Instant.zero
+    guard let everybody = CalleePattern("*") else { broken("a pattern") }
+    let mailbox = SIPMailbox(summary: MessageSummary(new: 1, old: 0), subscribers: CalleeList([everybody]))
+    agent.handle(.mailbox(mailbox), at: now, into: &outbox)
     agent.handle(.received(message, flow), at: now, into: &outbox)
+    for case .subscription(let request, let transaction, let flow) in outbox {
+        agent.handle(.subscription(request, transaction, flow, subscriber: Callee("bob")), at: now, into: &outbox)
+    }
     for case .call(let call, .incoming) in outbox {
         agent.handle(.command(call, .ring(answer: [1])), at: now, into: &outbox)
         agent.handle(.command(call, .accept([2])), at: now, into: &outbox)
@@ -34,6 +41,7 @@ private func serve(_ message: SIPMessage) {
         require(turns < 1_000, "a message keeps nobody busy for ever")
     }
     require(agent.callsInMemory == 0 && agent.transactionsInMemory == 0, "nothing is left of a message")
+    require(agent.subscriptionsInMemory == 0, "a subscription ends after its time")
     for case .transmit(let sent, _) in outbox {
         require(!sent.bytes.isEmpty, "what is sent can be written")
     }

@@ -1,13 +1,16 @@
 import FuzzInput
 import SIP
 
-/// Called by libFuzzer with each input: a message, as a datagram.
+/// Called by libFuzzer with each input: a message, as a datagram, or the body of a NOTIFY of a mailbox.
 #if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
 #endif
 public func fuzzSIP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {
+    if let summary = MessageSummary(parsing: bytes) {
+        require(MessageSummary(parsing: summary.body) == summary, "a summary is written and read again the same")
+    }
     do throws(SIPParseError) {
         let message = try SIPMessage(parsing: bytes)
         check(message)

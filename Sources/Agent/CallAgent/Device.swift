@@ -119,6 +119,12 @@ public actor Device {
                 Task { [events = share.events] in for await event in events { self.handle(event) } },
                 Task { [inputs = participants.inputs] in for await input in inputs { self.handle(input) } },
             ]
+            if let mailbox = service.mailboxSignaling, !configuration.mailboxes.isEmpty {
+                listeners.append(
+                    Task { [logger] in
+                        await NotifiedMailboxes.keep(mailbox, logger) { await self.configuration.notifiedMailboxes }
+                    })
+            }
             try await participants.listen(logger)
             if isClosed { await participants.bots?.finish() }
         }

@@ -17,6 +17,8 @@ public struct VoicemailPlan: Sendable, Equatable {
     public var bounds = VoicemailBounds()
     /// The command for each new message, and its arguments; empty without one.
     public var command: [String] = []
+    /// Who is notified of what waits there.
+    public var notices = VoicemailNotices()
     /// Variables of this process that hold its secrets, and that the command does not inherit.
     public var withheldVariables: Set<String> = []
 
@@ -25,6 +27,20 @@ public struct VoicemailPlan: Sendable, Equatable {
 
     /// Makes a plan.
     public init(folder: String) { self.folder = folder }
+}
+
+/// Who is notified of what waits in a mailbox, by a SIP server (RFC 3842).
+public struct VoicemailNotices: Sendable, Hashable {
+    /// The users who may ask to be notified.
+    public var subscribers: [CalleePattern] = []
+    /// The users who are notified without asking.
+    public var targets: [UserID] = []
+
+    /// Notifies no others.
+    public init() {}
+
+    /// Whether no others are notified.
+    public var isEmpty: Bool { subscribers.isEmpty && targets.isEmpty }
 }
 
 /// A message's names, which are made when its call begins.

@@ -193,7 +193,7 @@ private func status(ofDescriptor descriptor: Int32) -> stat? {
     return unsafe fstat(descriptor, &status) == 0 ? status : nil
 }
 
-/// The size and age of a regular file.
+/// The size and age of a regular file or a folder.
 public struct FileMeasure: Hashable, Sendable {
     /// Bytes.
     public let bytes: Int
@@ -203,6 +203,12 @@ public struct FileMeasure: Hashable, Sendable {
     /// The regular file at `path` itself; nil for a link, for anything else, and for what may not be looked at.
     public init?(path: String) {
         guard let status = status(of: path, followsLink: false), status.st_mode & S_IFMT == S_IFREG else { return nil }
+        self.init(status)
+    }
+
+    /// The folder at `path`, through links, whose time changes with the names in it; nil if there is none.
+    public init?(folder path: String) {
+        guard let status = status(of: path, followsLink: true), status.st_mode & S_IFMT == S_IFDIR else { return nil }
         self.init(status)
     }
 

@@ -59,4 +59,10 @@ public enum SIPLimits {
     public static let redirections = 5
     /// Calls of one user agent.
     public static let calls = 256
+    /// Subscriptions to the mailbox of one account. With their routes they take up 1 MB at most.
+    public static let subscriptions = 64
+    /// Those of one peer, which may have several telephones.
+    public static let subscriptionsOfPeer = 8
+    /// Addresses that are notified of the mailbox without a subscription.
+    public static let mailboxTargets = 8
 }

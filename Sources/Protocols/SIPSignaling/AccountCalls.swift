@@ -79,6 +79,8 @@ struct AccountCalls: Sendable {
     private var waiting: [(SIPCall, CallCommand)] = []
     /// Notes of peers' offers that were refused, of which a peer may send any number: twenty at once, and ten a minute.
     private var refusedOffers = LogLimit(burst: 20, perSecond: 1.0 / 6)
+    /// Notes of notifications that were refused.
+    private var mailboxNotes = LogLimit(burst: 5, perSecond: 1.0 / 60)
 
     init(
         _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust,
@@ -163,6 +165,7 @@ struct AccountCalls: Sendable {
         for (call, command) in commands where command.answersInvite { run(.command(call, command), now, &outbox) }
         readdress(from: former, to: flow.localHost, now, &outbox)
         for (call, command) in commands where !command.answersInvite { run(.command(call, command), now, &outbox) }
+        run(.served(flow), now, &outbox)
     }
 
     /// Our address changed: sends peers the new address for media, and our new contact. Peers that have not confirmed
@@ -328,8 +331,42 @@ struct AccountCalls: Sendable {
             switch output {
             case .transmit(let message, let flow): outbox.append(.transmit(message, flow))
             case .call(let call, let event): handle(event, of: call, now, &outbox)
+            case .subscription(let request, let transaction, let flow):
+                let name = subscriber(request, by: flow)
+                run(.subscription(request, transaction, flow, subscriber: name), now, &outbox)
+            case .mailbox(let event): note(event, now, &outbox)
             }
         }
+    }
+
+    // MARK: The mailbox
+
+    /// What waits in the mailbox of this address, and who is notified of it.
+    mutating func notify(
+        of messages: WaitingMessages?, _ address: NameAddress, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let mailbox = messages.map { messages in
+            SIPMailbox(
+                summary: MessageSummary(new: messages.new, old: messages.old, account: "\(address.uri)"),
+                subscribers: messages.subscribers, targets: messages.targets.compactMap { names.uri(of: $0) })
+        }
+        run(.mailbox(mailbox), now, &outbox)
+    }
+
+    /// Who asks to subscribe: as a peer asserts that the configuration names, or else as our server has let it pass in `From`. The word of
+    /// any other host does not count, because our NOTIFYs, repeated ten times, could go to a third party.
+    private func subscriber(_ request: SIPRequest, by flow: SIPFlow) -> Callee? {
+        guard agent.isServer(flow) else { return nil }
+        let isTrusted = identityTrust.vouches(for: request, by: flow)
+        return CallerIdentity(request.headers, isTrusted: isTrusted)?.address.uri.callee(of: names.domain)
+    }
+
+    private mutating func note(_ event: MailboxEvent, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch event {
+        case .subscribed, .unsubscribed, .lost: break
+        case .refused, .undelivered: guard mailboxNotes.admit(at: now) != nil else { return }
+        }
+        outbox.append(.note(.mailbox(event)))
     }
 
     /// Gives a call a command, now or once it has another flow than the one that is gone.
@@ -810,6 +847,7 @@ struct AccountCalls: Sendable {
         for id in calls.keys.sorted() { end(id, cause: nil, now, &outbox) }
         for (call, command) in waiting { run(.command(call, command), now, &outbox) }
         waiting = []
+        run(.endSubscriptions, now, &outbox)
     }
 
     /// Ends every call, and notifies the application, which did not ask for it.

@@ -22,6 +22,8 @@ public enum AccountRequest: Sendable {
     case send(CallSignal)
     /// Find out whether the peer of a call is still there.
     case probe(InviteID)
+    /// Notify others of what waits in the mailbox, now and whenever they subscribe; nil if there is none. It may come before `connect`.
+    case notify(WaitingMessages?)
 }
 
 /// The result of a request.
@@ -126,6 +128,8 @@ public enum AccountNote: Equatable, Sendable {
     /// A host other than the server's sent an INVITE, which `calls_from: server` drops: the last such host, and the number of these
     /// INVITEs since the account began.
     case strangerRefused(SIPHost?, count: Int)
+    /// Something happened to a notification of the mailbox.
+    case mailbox(MailboxEvent)
 }
 
 extension SignalingTraits {

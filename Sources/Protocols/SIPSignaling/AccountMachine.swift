@@ -134,6 +134,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
     /// Whether there are calls.
     public var hasCalls: Bool { calls.agent.callsInMemory > 0 }
 
+    /// How many peers have subscribed to the mailbox.
+    public var subscriptions: Int { calls.agent.subscriptionsInMemory }
+
     /// Bytes that the transactions of peers take up.
     public var transactionBytes: Int { calls.agent.transactionBytes }
 
@@ -245,6 +248,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
         switch request {
         case .connect: return connect(ticket, now, &outbox)
         case .disconnect: return disconnect(ticket, now, &outbox)
+        case .notify(let messages):
+            calls.notify(of: messages, settings.address, now, &outbox)
+            return outbox.append(.answer(ticket, .done))
         case .invite, .accept, .reject, .cancel, .hangUp, .send, .probe: break
         }
         guard phase.isWanted else {
@@ -260,7 +266,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .hangUp(let details): calls.hangUp(details, ticket: ticket, now, &outbox)
         case .send(let signal): calls.send(signal, ticket: ticket, now, &outbox)
         case .probe(let id): calls.probe(id, ticket: ticket, now, &outbox)
-        case .connect, .disconnect: break
+        case .connect, .disconnect, .notify: break
         }
     }
 

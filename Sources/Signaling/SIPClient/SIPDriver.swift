@@ -190,6 +190,32 @@ final class SIPDriver: SIPEdgeOwner {
                     "source": "\(host?.text ?? "unknown")", "count": "\(count)",
                     "rule": "account.sip.calls_from: server",
                 ])
+        case .mailbox(let event): log(event)
+        }
+    }
+
+    private func log(_ event: MailboxEvent) {
+        switch event {
+        case .subscribed(let peer, let seconds):
+            logger.info(
+                "A peer is notified of the mailbox", metadata: ["peer": "\(peer)", "seconds": "\(seconds)"])
+        case .unsubscribed(let peer):
+            logger.info("A peer is no longer notified of the mailbox", metadata: ["peer": "\(peer)"])
+        case .lost(let peer, let status):
+            logger.info(
+                "A peer does not take notifications of the mailbox any more",
+                metadata: ["peer": "\(peer)", "status": "\(status)"])
+        case .refused(let host, let count):
+            logger.notice(
+                "A peer was not allowed to be notified of the mailbox",
+                metadata: [
+                    "source": "\(host?.text ?? "unknown")", "count": "\(count)",
+                    "rule": "behaviour.voicemail.notify: users who may, as the account's server names them",
+                ])
+        case .undelivered(let address, let status):
+            logger.notice(
+                "A notification of the mailbox was not taken",
+                metadata: ["to": "\(address)", "status": "\(status)", "rule": "behaviour.voicemail.announce_to"])
         }
     }
 

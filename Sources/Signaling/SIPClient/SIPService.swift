@@ -155,6 +155,14 @@ public final class SIPService: SignalingService {
     }
 }
 
+extension SIPService: MailboxSignaling {
+    /// The service itself.
+    public var mailboxSignaling: (any MailboxSignaling)? { self }
+
+    /// Notifies subscribers, and those who are notified without asking (RFC 3842).
+    public func notify(of messages: WaitingMessages?) async { _ = await ask(.notify(messages)) }
+}
+
 // MARK: To the loop and back
 
 extension SIPService {

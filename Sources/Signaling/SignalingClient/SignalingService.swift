@@ -18,6 +18,9 @@ public protocol SignalingService: CallSignaling {
     /// The service's groups; nil if it has none.
     var groupSignaling: (any GroupSignaling)? { get }
 
+    /// Notifications of what waits in a mailbox; nil if the service has none.
+    var mailboxSignaling: (any MailboxSignaling)? { get }
+
     /// The service's events, in order. The first listener receives all from the beginning (CONN-10).
     var events: SignalingEvents { get }
 
@@ -56,6 +59,9 @@ extension SignalingService {
 
     /// A service without groups.
     public var groupSignaling: (any GroupSignaling)? { nil }
+
+    /// A service that notifies no others of messages.
+    public var mailboxSignaling: (any MailboxSignaling)? { nil }
 
     /// Nothing: the next attempt comes by itself.
     public func networkChanged() async {}
@@ -148,6 +154,12 @@ public protocol GroupSignaling: Sendable {
 
     /// The groups that this user is in, without their members.
     func groups() async throws(SignalingError) -> [Group]
+}
+
+/// Notifications of what waits in the account's mailbox.
+public protocol MailboxSignaling: Sendable {
+    /// Notifies others from now on of these messages; nil if there is no mailbox. It may come before `connect`.
+    func notify(of messages: WaitingMessages?) async
 }
 
 /// An invite that the service has taken.

@@ -4,6 +4,7 @@ public import CallControl
 public import ConfigReader
 internal import MediaEngine
 public import Monitoring
+internal import CallVoicemail
 internal import Files
 
 /// The contents of a device's configuration file.
@@ -193,6 +194,7 @@ extension DeviceConfiguration {
             judgeTransfers(answers, &problems)
             judgeRedirections(root, &problems)
         }
+        judgeNotices(root, &problems)
         if let section = root.value(\Keys.invites, &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.value(\Keys.rooms, &problems) ?? []
         if account.sip != nil, root.has(\Keys.rooms) {
@@ -244,6 +246,24 @@ extension DeviceConfiguration {
             section.warning(
                 \.redirections,
                 "is true, and account.callees is empty, so no redirection is followed; list there who may be called"
+            ))
+    }
+
+    /// The messages of all mailboxes of an account are counted together, because its address is one.
+    private func judgeNotices<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let lists = Set(mailboxes.map(\.plan.notices).filter { !$0.isEmpty })
+        if lists.count > 1 {
+            problems.append(
+                root.problem(
+                    \Keys.behaviours,
+                    "has mailboxes with other lists in notify or announce_to; give them the same, because others are notified of all "
+                        + "mailboxes of an account together"))
+        }
+        guard !lists.isEmpty, account.sip == nil else { return }
+        problems.append(
+            root.warning(
+                \Keys.behaviour,
+                "has voicemail.notify or announce_to, which are for a SIP account; an exchange notifies no others, and nothing uses them"
             ))
     }
 

@@ -1,6 +1,8 @@
 public import CallVoicemail
 internal import ConfigReader
+internal import CallControl
 internal import Core
+internal import SIP
 internal import Voicemail
 
 /// The section `behaviour.voicemail`.
@@ -31,6 +33,13 @@ enum VoicemailConfiguration {
             "command",
             "a command for each new message: it reads the message as JSON on standard input, and has 60 s"
         ).unset("none")
+        let notify = ConfigKey<[CalleePattern]>.callerPatterns(
+            "notify", "with a SIP account: users whose telephones may ask to be notified of messages (RFC 3842)"
+        ).unset("none")
+        let announceTo = ConfigKey<[UserID]>.names(
+            "announce_to", of: "a user to be notified",
+            "with a SIP account: users who are notified of messages without asking, 8 at most"
+        ).unset("none")
     }
 
     /// The plan of a section.
@@ -59,7 +68,24 @@ enum VoicemailConfiguration {
         plan.greeting = greeting
         plan.bounds = bounds
         plan.command = command ?? []
+        plan.notices = notices(section, &problems)
         return plan
+    }
+
+    /// As many as a SIP account notifies.
+    private static let mostTargets = SIPLimits.mailboxTargets
+
+    private static func notices(
+        _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
+    ) -> VoicemailNotices {
+        var notices = VoicemailNotices()
+        notices.subscribers = section.value(\.notify, &problems) ?? []
+        notices.targets = section.value(\.announceTo, &problems) ?? []
+        if notices.targets.count > mostTargets {
+            problems.append(
+                section.problem(\.announceTo, "has \(notices.targets.count) users; \(mostTargets) are allowed"))
+        }
+        return notices
     }
 }
 

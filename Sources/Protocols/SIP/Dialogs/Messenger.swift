@@ -5,7 +5,7 @@ internal import Core
 ///
 /// Only our server receives our credentials, our product and the account's user.
 struct Messenger: Sendable {
-    let configuration: UserAgentConfiguration
+    private(set) var configuration: UserAgentConfiguration
     /// Our `Contact` for requests in dialogs: with `transport`, or a GRUU.
     private var contact: AnyURI
     /// Proxies that requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
@@ -94,6 +94,19 @@ struct Messenger: Sendable {
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int
     ) -> (UInt64, SIPRequest) {
         var request = request
+        complete(&request, by: flow)
+        let use = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
+        return (requests.add(use), request)
+    }
+
+    /// Gives a NOTIFY of the mailbox the same headers, and a number of its own.
+    mutating func prepare(_ request: SIPRequest, by flow: SIPFlow) -> (UInt64, SIPRequest) {
+        var request = request
+        complete(&request, by: flow)
+        return (requests.takeNumber(), request)
+    }
+
+    private mutating func complete(_ request: inout SIPRequest, by flow: SIPFlow) {
         if [.invite, .update, .refer, .notify, .options].contains(request.method) {
             addContact(&request.headers, as: request.headers.from, by: flow)
         }
@@ -102,8 +115,6 @@ struct Messenger: Sendable {
             request.headers.set("User-Agent", product)
         }
         credentials.authorize(&request, by: flow)
-        let use = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
-        return (requests.add(use), request)
     }
 
     /// Sends a request that ``register(_:_:_:_:attempts:)`` has made.
@@ -148,7 +159,11 @@ struct Messenger: Sendable {
 
     /// Handles the challenge to a request, and says whether the request is to be sent again.
     mutating func takeChallenge(_ response: SIPResponse, to use: RequestUse) -> Bool {
-        credentials.take(response, to: use.request, by: use.flow)
+        takeChallenge(response, to: use.request, by: use.flow)
+    }
+
+    mutating func takeChallenge(_ response: SIPResponse, to request: SIPRequest, by flow: SIPFlow) -> Bool {
+        credentials.take(response, to: request, by: flow)
     }
 
     /// A request that went by that flow was served.
@@ -188,6 +203,13 @@ struct Messenger: Sendable {
     func addAbilities(_ headers: inout SIPHeaders) {
         headers.set("Allow", configuration.screen.allow)
         headers.set("Supported", configuration.screen.supported)
+        if configuration.screen.methods.contains(.subscribe) { headers.set("Allow-Events", MessageSummary.event) }
+    }
+
+    /// Serves SUBSCRIBE, or refuses it like other methods that are not served.
+    mutating func serveSubscriptions(_ areServed: Bool) {
+        configuration.screen.methods.removeAll { $0 == .subscribe }
+        if areServed { configuration.screen.methods.append(.subscribe) }
     }
 }
 
@@ -201,8 +223,13 @@ private struct RequestLedger: Sendable {
     subscript(number: UInt64) -> RequestUse? { uses[number] }
 
     mutating func add(_ use: RequestUse) -> UInt64 {
+        let number = takeNumber()
+        uses[number] = use
+        return number
+    }
+
+    mutating func takeNumber() -> UInt64 {
         count += 1
-        uses[count] = use
         return count
     }
 

@@ -18,10 +18,12 @@ extension UserAgent {
             case .options: options(request, transaction, toTag: messages.tag(), now, &outbox)
             // A transfer outside of a call has no call to transfer.
             case .refer: refuse(403, request, transaction, now, &outbox)
+            case .subscribe: outbox.append(.subscription(request, transaction, flow))
             default: refuse(481, request, transaction, now, &outbox)
             }
             return
         }
+        if request.method == .subscribe, renewSubscription(request, transaction, flow, now, &outbox) { return }
         guard let callID = request.headers.callID, let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return respond(transaction, SIPResponse(481, to: request), now, &outbox) }
         // Other hosts get the same answer as if there was no such call.

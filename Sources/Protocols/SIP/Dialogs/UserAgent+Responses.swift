@@ -5,6 +5,7 @@ extension UserAgent {
     mutating func receive(
         _ response: SIPResponse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
+        if finishNotice(number, response.status, response, now, &outbox) { return }
         guard let use = messages.request(number) else { return }
         if use.kind == .invite { return receiveInviteResponse(response, number, use, now, &outbox) }
         if use.kind == .reinvite, response.isSuccess {
@@ -23,6 +24,7 @@ extension UserAgent {
 
     /// No response came (408), or none can (503).
     mutating func failed(_ number: UInt64, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+        if finishNotice(number, status, nil, now, &outbox) { return }
         guard let use = messages.forget(number) else { return }
         if use.kind == .bye, case .mortal(let mortal)? = calls[use.call]?.stage {
             return lose(use, mortal, status, now, &outbox)

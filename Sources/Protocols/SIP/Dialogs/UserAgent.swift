@@ -9,6 +9,7 @@ public import Core
 public struct UserAgent: ProtocolCore, Sendable {
     var messages: Messenger
     var calls = CallTable()
+    private var notifier = MailboxNotifier()
 
     /// Makes a user agent without calls.
     ///
@@ -34,7 +35,9 @@ public struct UserAgent: ProtocolCore, Sendable {
     public var refusals: Int { messages.table.refusals }
 
     /// When ``handle(_:at:into:)`` must next be called.
-    public var nextDeadline: Instant? { [messages.table.nextDeadline, calls.nextDeadline].compactMap { $0 }.min() }
+    public var nextDeadline: Instant? {
+        [messages.table.nextDeadline, calls.nextDeadline, notifier.nextDeadline(messages)].compactMap { $0 }.min()
+    }
 
     /// Takes one input.
     public mutating func handle(_ input: UserAgentInput, at now: Instant, into outbox: inout [UserAgentOutput]) {
@@ -47,14 +50,73 @@ public struct UserAgent: ProtocolCore, Sendable {
         case .registered(let contact, let routes): messages.registered(contact: contact, routes: routes)
         case .flowFailed(let flow): fail(flow, now, &outbox)
         case .moved(let old, let new, let refreshes): move(old, new, refreshes, now, &outbox)
+        case .mailbox(let mailbox):
+            messages.serveSubscriptions(mailbox != nil)
+            feedNotifier(now, &outbox) { $0.set(mailbox, &$1, at: now, into: &$2) }
+        case .subscription(let request, let transaction, let flow, let subscriber):
+            feedNotifier(now, &outbox) {
+                $0.subscribe(request, transaction, by: flow, subscriber: subscriber, &$1, at: now, into: &$2)
+            }
+        case .served(let flow): feedNotifier(now, &outbox) { $0.registered(by: flow, &$1, at: now, into: &$2) }
+        case .endSubscriptions: feedNotifier(now, &outbox) { $0.endAll(&$1, at: now, into: &$2) }
         case .timerFired:
             pass(.timerFired, now, &outbox)
             while let id = calls.popDue(at: now) { fire(id, now, &outbox) }
+            feedNotifier(now, &outbox) { $0.notify(&$1, at: now, into: &$2) }
         }
+    }
+
+    // MARK: The mailbox
+
+    /// How many subscriptions to the mailbox there are.
+    public var subscriptionsInMemory: Int { notifier.subscriptionCount }
+
+    /// Whether a host is our server, or vouches for identities.
+    public func isServer(_ flow: SIPFlow) -> Bool { messages.table.known.isServer(flow) }
+
+    private mutating func feedNotifier(
+        _ now: Instant, _ outbox: inout [UserAgentOutput],
+        _ change: (inout MailboxNotifier, inout Messenger, inout [MailboxNotifier.Effect]) -> Void
+    ) {
+        var effects: [MailboxNotifier.Effect] = []
+        change(&notifier, &messages, &effects)
+        for effect in effects {
+            switch effect {
+            case .respond(let id, let response): respond(id, response, now, &outbox)
+            case .send(let number, let request, let flow):
+                take(messages.start(number, request, flow, at: now), now, &outbox)
+            case .event(let event): outbox.append(.mailbox(event))
+            }
+        }
+    }
+
+    /// A SUBSCRIBE within a dialog.
+    ///
+    /// - Returns: Whether it belongs to a subscription, and is answered.
+    mutating func renewSubscription(
+        _ request: SIPRequest, _ transaction: TransactionID, _ flow: SIPFlow, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) -> Bool {
+        guard let id = notifier.subscription(of: request) else { return false }
+        feedNotifier(now, &outbox) { $0.renew(id, request, transaction, by: flow, &$1, at: now, into: &$2) }
+        return true
+    }
+
+    /// A response to a NOTIFY of the mailbox, or the failure of one.
+    ///
+    /// - Returns: Whether the request was one.
+    mutating func finishNotice(
+        _ number: UInt64, _ status: Int, _ response: SIPResponse?, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) -> Bool {
+        guard notifier.hasSent(number) else { return false }
+        guard response?.isProvisional != true else { return true }
+        feedNotifier(now, &outbox) { $0.finish(number, status, response, &$1, at: now, into: &$2) }
+        return true
     }
 
     /// Whether a peer's request belongs to one of our calls, and comes from its peer, its route or the server.
     public mutating func admits(_ request: SIPRequest, by flow: SIPFlow, at now: Instant) -> Bool {
+        if request.method == .subscribe { return notifier.admits(request, by: flow, messages) }
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
             let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return false }
@@ -79,8 +141,10 @@ public struct UserAgent: ProtocolCore, Sendable {
         calls.forgetPeerHosts()
     }
 
-    /// The flow of that number, if a call uses it.
-    public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
+    /// The flow of that number, if a call or a subscription uses it.
+    public func flow(_ number: Int) -> SIPFlow? {
+        calls.flow(number) ?? notifier.flows.first { $0.id == number }
+    }
 
     /// The INVITE of an incoming call that has not been answered.
     public func invite(of call: SIPCall) -> SIPRequest? {
@@ -94,8 +158,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         return !postponed.isRefresh
     }
 
-    /// By which flows calls go.
-    public var flows: [SIPFlow] { calls.flows }
+    /// By which flows calls and subscriptions go.
+    public var flows: [SIPFlow] { notifier.flows.union(calls.flows).sorted { $0.id < $1.id } }
 
     /// Whether the peer of a call may accept a method; a peer that has not listed its methods may accept any.
     public func mayTake(_ method: SIPMethod, in call: SIPCall) -> Bool {
@@ -134,7 +198,10 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         pass(.moved(old, to: new), now, &outbox)
-        defer { messages.moved(old) }
+        defer {
+            messages.moved(old)
+            feedNotifier(now, &outbox) { $0.move(old, to: new, &$1, at: now, into: &$2) }
+        }
         for (id, call) in calls.all where call.flow == old {
             switch call.stage {
             case .talking(var talking):
@@ -161,7 +228,8 @@ public struct UserAgent: ProtocolCore, Sendable {
             guard case .ringing(let ringing) = call.stage, !flow.isToServer else { continue }
             refuse(id, ringing, 480, .failed, now, &outbox)
         }
-        messages.lost(flow, used: calls.flows)
+        notifier.lost(flow)
+        messages.lost(flow, used: flows)
     }
 
     /// Sends our contact to the peer, now or after the exchange in progress.

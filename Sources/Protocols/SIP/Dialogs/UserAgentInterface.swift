@@ -155,6 +155,15 @@ public enum UserAgentInput: Sendable {
     /// Another flow replaces one that is gone: calls in progress continue on it. With `refreshes` the peers receive our
     /// new contact at once.
     case moved(SIPFlow, to: SIPFlow, refreshes: Bool)
+    /// The account's mailbox has changed; nil if it has none. Without one SUBSCRIBE is not served.
+    case mailbox(SIPMailbox?)
+    /// The owner's answer to ``UserAgentOutput/subscription(_:_:_:)``, with the peer's name as the owner knows it; nil if no host that is
+    /// trusted says who it is.
+    case subscription(SIPRequest, TransactionID, SIPFlow, subscriber: Callee?)
+    /// The account is registered over that flow.
+    case served(SIPFlow)
+    /// The account ends: so do all subscriptions.
+    case endSubscriptions
     /// ``UserAgent/nextDeadline`` has come. Early calls are harmless.
     case timerFired
 }
@@ -165,4 +174,8 @@ public enum UserAgentOutput: Equatable, Sendable {
     case transmit(SIPMessage, SIPFlow)
     /// Something happened to a call.
     case call(SIPCall, CallEvent)
+    /// A peer asks to subscribe to the mailbox. The owner answers at once, by ``UserAgentInput/subscription(_:_:_:subscriber:)``.
+    case subscription(SIPRequest, TransactionID, SIPFlow)
+    /// Something happened to a notification of the mailbox.
+    case mailbox(MailboxEvent)
 }

@@ -13,6 +13,8 @@ public struct MediaType: Hashable, Sendable, CustomStringConvertible {
     public static let dtmfRelay = MediaType(name: "application/dtmf-relay")
     /// A digit in INFO without its duration.
     public static let dtmf = MediaType(name: "application/dtmf")
+    /// What waits in a mailbox (RFC 3842).
+    public static let messageSummary = MediaType(name: "application/simple-message-summary")
 
     private init(name: String) { self.name = name }
 
