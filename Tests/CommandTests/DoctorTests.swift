@@ -227,28 +227,52 @@ struct DoctorTests {
         _ = await exchange.ending()
     }
 
-    @Test("A SIP server is asked by OPTIONS, and nothing is registered; one that is silent is named")
+    @Test(
+        "A SIP server is asked by OPTIONS and for the account's registrations, and nothing is registered; one that is silent is named"
+    )
     func sip() async throws {
         let site = try Site(port: try freePort())
         defer { site.remove() }
         let (server, silent) = (try SIPPeer(), try ScriptedDatagrams(.silent))
         defer { server.end() }
-        for (port, code, codes) in [(server.port, Int32(0), [String]()), (silent.port, 5, ["sip_silent"])] {
-            let configuration = site.path("sip.yaml")
-            try """
-            account:
-              kind: sip
-              password_file: echo.secret
-              sip:
-                address: sip:alice@127.0.0.1
-                server: 127.0.0.1:\(port)
-                transport: udp
-            """.write(toFile: configuration, atomically: true, encoding: .utf8)
-            let report = try await Self.doctor(configuration, expecting: code)
-            #expect(report.codes == codes)
-            #expect(report["login"]?.reason?.contains("REGISTER") == true)
-        }
+        let good = try await Self.doctor(try Self.sipAccount("alice", at: server.port, site), expecting: 0)
+        #expect(
+            good.codes == [] && good["login"]?.seen.first?.contains("takes the login of sip:alice@127.0.0.1") == true)
+        let none = try await Self.doctor(try Self.sipAccount("alice", at: silent.port, site), expecting: 5)
+        #expect(none.codes == ["sip_silent"] && none["login"]?.reason?.contains("not tried") == true)
+        let fixed = try Self.sipAccount("alice", at: server.port, site, "    register_s: 0\n")
+        #expect(try await Self.doctor(fixed, expecting: 0)["login"]?.reason?.contains("register_s: 0") == true)
         #expect(server.registrations == 0)
+    }
+
+    @Test(
+        "A SIP login is tried without a Contact: a wrong password, an unknown user and a registrar that is silent are named",
+        arguments: [
+            ("alice", Int32(0), [String]()), ("wrong", 4, ["login_refused"]), ("nobody", 4, ["user_unknown"]),
+            ("silent", 5, ["registrar_silent"]),
+        ])
+    func sipLogin(user: String, code: Int32, codes: [String]) async throws {
+        let site = try Site(port: try freePort())
+        defer { site.remove() }
+        let registrar = try ScriptedDatagrams(.registrar)
+        let report = try await Self.doctor(try Self.sipAccount(user, at: registrar.port, site), expecting: code)
+        #expect(report.codes == codes)
+    }
+
+    private static func sipAccount(_ user: String, at port: UInt16, _ site: Site, _ more: String = "") throws -> String
+    {
+        let configuration = site.path("sip.yaml")
+        try """
+        account:
+          kind: sip
+          password_file: echo.secret
+          sip:
+            address: sip:\(user)@127.0.0.1
+            server: 127.0.0.1:\(port)
+            transport: udp
+        \(more)
+        """.write(toFile: configuration, atomically: true, encoding: .utf8)
+        return configuration
     }
 
     @Test("A port of the configuration that another program has is found")
@@ -433,6 +457,8 @@ final class ScriptedDatagrams: Sendable {
         case sees(port: UInt16)
         /// It refuses with 401, as a TURN server does.
         case asksForLogin
+        /// It answers OPTIONS, and a REGISTER without a `Contact` by the user's name.
+        case registrar
     }
 
     private let descriptor: Int32
@@ -491,6 +517,29 @@ final class ScriptedDatagrams: Sendable {
             return [0x01, 0x01, 0, 12] + request[4..<20] + [0, 0x20, 0, 8, 0, 1] + masked + host
         case .asksForLogin:
             return [0x01, 0x13, 0, 8] + request[4..<20] + [0, 0x09, 0, 4, 0, 0, 4, 1]
+        case .registrar:
+            return registrarsAnswer(to: String(decoding: request, as: UTF8.self)).map { Array($0.utf8) }
         }
+    }
+
+    private static func registrarsAnswer(to request: String) -> String? {
+        let lines = request.components(separatedBy: "\r\n")
+        func has(_ name: String) -> Bool { lines.contains { $0.lowercased().hasPrefix(name + ":") } }
+        let status: String
+        if !request.hasPrefix("REGISTER") {
+            status = "200 OK"
+        } else if has("contact") {
+            status = "500 It would change a registration"
+        } else if request.contains("<sip:silent@") {
+            return nil
+        } else if !has("authorization") || request.contains("username=\"wrong\"") {
+            status = "401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"pbx\", nonce=\"n\(lines.count)\""
+        } else {
+            status = request.contains("username=\"nobody\"") ? "404 Not Found" : "200 OK"
+        }
+        let echoed = lines.filter { line in
+            ["via:", "from:", "to:", "call-id:", "cseq:"].contains { line.lowercased().hasPrefix($0) }
+        }.map { $0.lowercased().hasPrefix("to:") ? $0 + ";tag=server" : $0 }
+        return "SIP/2.0 \(status)\r\n\(echoed.joined(separator: "\r\n"))\r\nContent-Length: 0\r\n\r\n"
     }
 }

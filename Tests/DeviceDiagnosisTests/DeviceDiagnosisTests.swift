@@ -202,6 +202,16 @@ struct DeviceDiagnosisTests {
         #expect(Self.codes { $0.login = .facts(.late(seconds: 10)) } == [.loginFailed])
     }
 
+    @Test("The login of a SIP account: an unknown user is this side's, and what a silent server means is not clear")
+    func sipLogin() {
+        #expect(Self.codes { $0.login = .facts(.confirmed(address: "sip:bob@sip.test")) } == [])
+        let unknown = Self.found { $0.login = .facts(.unknownUser(cause: "the server says 404 Not Found")) }
+        #expect(unknown.map(\.code) == [.userUnknown] && unknown.map(\.side) == [.ours])
+        let silent = Self.found { $0.login = .facts(.unanswered(seconds: 10)) }
+        #expect(silent.map(\.code) == [.registrarSilent] && silent.map(\.side) == [.unclear])
+        #expect(Self.codes { $0.login = .facts(.untrusted(cause: "another name")) } == [.certificateUntrusted])
+    }
+
     @Test("A port in use is a finding; ports of a range are one only if fewer are left than calls need")
     func ports() {
         #expect(Self.codes { $0.ports = .facts([PortFacts("media.port: UDP 4000", inUse: [4_000])]) } == [.portInUse])

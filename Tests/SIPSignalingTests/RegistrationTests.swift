@@ -108,6 +108,51 @@ struct AccountRegistrationTests {
         #expect(run.requests(.invite).count == invites)
     }
 
+    @Test(
+        "A trial of the login asks for bindings: no Contact, no Expires, one challenge, nothing to remove, and no repetition"
+    )
+    func trial() throws {
+        var run = try AccountRun {
+            $0.isTrial = true
+            $0.givesUpAtOnce = true
+            $0.instance = "urn:uuid:1"
+        }
+        let ticket = run.ask(.connect)
+        try run.open()
+        try run.respond(401, to: try run.request(.register)) {
+            $0.append("WWW-Authenticate", "Digest realm=\"asterisk\", nonce=\"n\"")
+        }
+        let request = try run.request(.register)
+        #expect(request.headers["Authorization"] != nil)
+        for name: SIPHeaderName in ["Contact", "Expires"] { #expect(request.headers[name] == nil) }
+        // Another device of the account is registered.
+        try run.respond(200, to: request) { $0.append("Contact", "<sip:alice@192.0.2.50>;expires=300") }
+        #expect(run.answer(ticket) == .done)
+        run.run(.seconds(4_000))
+        let end = run.ask(.disconnect)
+        #expect(run.answer(end) == .done && run.requests(.register).count == 2)
+        #expect(!run.outputs.contains { if case .note(.registered) = $0 { true } else { false } })
+    }
+
+    @Test(
+        "A trial of the login reports an unknown user and a wrong password by codes of their own",
+        arguments: [(404, SignalingError.Code.unknownUser), (403, .loginRefused), (401, .loginRefused)])
+    func trialRefused(status: Int, code: SignalingError.Code) throws {
+        var run = try AccountRun {
+            $0.isTrial = true
+            $0.givesUpAtOnce = true
+        }
+        let ticket = run.ask(.connect)
+        try run.open()
+        for _ in 0..<2 where run.answer(ticket) == nil {
+            try run.respond(status, to: try run.request(.register)) {
+                if status == 401 { $0.append("WWW-Authenticate", "Digest realm=\"asterisk\", nonce=\"n\"") }
+            }
+        }
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+        #expect(error.code == code)
+    }
+
     @Test("A device that does not wait gets the reason why there is no connection, a certificate by its own code")
     func reasons() throws {
         for (failure, code) in [

@@ -15,11 +15,13 @@ extension DeviceConfiguration {
     /// - Parameters:
     ///   - failsFast: For one call: give up on the first failure to connect, rather than try again, and end the login that was
     ///     made for it.
+    ///   - registers: Whether a SIP account registers. If not, its registrar is asked for the bindings that there are, which needs the same
+    ///     login and changes none; it is for a trial beside a device that runs.
     ///   - account: Its name among the accounts of this process, under which a SIP account without an `instance_file` is the same
     ///     device to its server each time that it is started; nil makes it another device each time.
     ///   - group: Its event loops; nil for those that all such services share.
     public func makeService(
-        program: DeviceProgram, failsFast: Bool = false, account name: String? = nil,
+        program: DeviceProgram, failsFast: Bool = false, registers: Bool = true, account name: String? = nil,
         group: (any EventLoopGroup)? = nil, logger: Logger
     ) throws(SignalingError) -> any SignalingService {
         let group = group ?? MultiThreadedEventLoopGroup.singleton
@@ -28,6 +30,11 @@ extension DeviceConfiguration {
             settings.account.agent.callees = account.callees ?? CalleeList()
             settings.account.agent.product = "\(program.name)/\(program.version)"
             settings.account.givesUpAtOnce = failsFast
+            if !registers {
+                settings.account.isTrial = true
+                settings.account.acceptsStrangers = false
+                settings.localPort = 0
+            }
             // A call of a moment is no device to be known again, and must not take the place of one that runs.
             let file = failsFast ? nil : settings.instanceFile
             let instance =

@@ -68,6 +68,22 @@ public struct DeviceDiagnosis: Hashable, Sendable {
     private static func login(_ facts: LoginFacts) -> DeviceStep {
         switch facts {
         case .granted(let user): DeviceStep(.login, ["logged in as \(user), and out again"])
+        case .confirmed(let address):
+            DeviceStep(.login, ["the server takes the login of \(address); no registration was made or changed"])
+        case .unknownUser(let cause):
+            failedLogin(
+                .userUnknown, .ours, "The SIP server does not know the account's address.", cause,
+                "Compare account.sip.address with what the server's operator has given, also its domain.")
+        case .untrusted(let cause):
+            failedLogin(
+                .certificateUntrusted, .unclear, "The SIP server's certificate is not trusted.", cause,
+                "It must be for the host in account.sip.server, or for the domain; account.trust_roots names an authority of your own."
+            )
+        case .unanswered(let seconds):
+            failedLogin(
+                .registrarSilent, .unclear, "The SIP server does not answer a REGISTER.", "no answer in \(seconds) s",
+                "Ask its operator whether it takes registrations, and whether it drops those of this machine, as after wrong passwords."
+            )
         case .refused(let cause, let advice):
             failedLogin(.loginRefused, .ours, "The server refuses the account's login.", cause, advice)
         case .expired(let cause):

@@ -202,6 +202,14 @@ public struct CertificateFacts: Hashable, Sendable {
 public enum LoginFacts: Hashable, Sendable {
     /// The server took it, as this user.
     case granted(user: String)
+    /// A SIP server took the name and the password of this address; no registration was made or changed.
+    case confirmed(address: String)
+    /// The SIP server knows no such user, in these words.
+    case unknownUser(cause: String)
+    /// The server's certificate is not trusted, in these words.
+    case untrusted(cause: String)
+    /// The SIP server did not answer a REGISTER in this number of seconds.
+    case unanswered(seconds: Int)
     /// The server refused it, in these words.
     case refused(cause: String, advice: String)
     /// The server takes no token of that age.

@@ -23,6 +23,8 @@ public struct DeviceFinding: Hashable, Sendable {
         case clockImplausible = "clock_implausible"
         case clockOff = "clock_off"
         case loginRefused = "login_refused"
+        case userUnknown = "user_unknown"
+        case registrarSilent = "registrar_silent"
         case tokenExpired = "token_expired"
         case loginFailed = "login_failed"
         case portInUse = "port_in_use"

@@ -299,6 +299,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         configuration.product = settings.agent.product
         configuration.firstWait = .seconds(4)
         configuration.longestWait = .seconds(300)
+        configuration.isQuery = settings.isTrial
         return RegistrationMachine(
             configuration, key: key + [6, number], digest: Self.digest(settings, key + [7, number], trust))
     }
@@ -508,7 +509,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private mutating func registered(
         _ registration: Registration, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        outbox.append(.note(.registered(seconds: registration.seconds)))
+        if !settings.isTrial { outbox.append(.note(.registered(seconds: registration.seconds))) }
         let seconds = registration.keepaliveSeconds
         feed(
             link: .served(keepaliveSeconds: seconds, answersPings: registration.usesOutbound || seconds != nil), now,
@@ -539,7 +540,11 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .refused(let status):
             let cause = "the server says \(status) \(SIPResponse(status: status).reason)"
             let advice = "Check account.sip.address: the server may not know it."
-            fail(SignalingError(.loginRefused, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
+            let isUnknown = settings.isTrial && [404, 410, 604].contains(status)
+            fail(
+                SignalingError(
+                    isUnknown ? .unknownUser : .loginRefused, activity: Self.activity, cause: cause, advice: advice),
+                now, &outbox)
         case .temporary(let status, let wait):
             outbox.append(.note(.registrationFailed(status: status, retryAfter: wait)))
             failIfAtOnce(

@@ -28,6 +28,8 @@ public struct SIPAccountSettings: Sendable {
     public var identityTrust = IdentityTrust()
     /// With this, a failure of the first connection is final.
     public var givesUpAtOnce = false
+    /// Whether the login is only tried: the registrar is asked for bindings, and none is made or changed. No call comes in.
+    public var isTrial = false
 
     /// Makes the settings of an account.
     public init(address: NameAddress, username: String, password: String) {

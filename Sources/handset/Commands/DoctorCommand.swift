@@ -44,11 +44,11 @@ extension ExitStatus {
             switch code {
             case .configurationWrong: .configuration
             case .nameUnknown, .namesUnanswered, .connectionRefused, .connectionTimeout, .noRoute, .serverSilent,
-                .sipSilent, .wrongProtocol, .relayUnreachable:
+                .sipSilent, .registrarSilent, .wrongProtocol, .relayUnreachable:
                 .serverUnreachable
             case .certificateExpired, .certificateEarly, .certificateWrongName, .certificateUntrusted:
                 .certificateNotTrusted
-            case .loginRefused, .tokenExpired, .relayUnauthorized: .loginRefused
+            case .loginRefused, .userUnknown, .tokenExpired, .relayUnauthorized: .loginRefused
             case .portInUse: .portInUse
             case .cardUnusable, .cardStalled: .soundCardUnusable
             case .folderUnusable, .diskFull: .recordingFailed

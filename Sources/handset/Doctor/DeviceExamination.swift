@@ -139,9 +139,8 @@ struct DeviceExamination: Sendable {
     private static func login(
         _ configuration: DeviceConfiguration, _ servers: [ServerFacts], isRunning: Bool
     ) async -> (Gathered<LoginFacts>, [CallControl.ICEServer]) {
-        let isUsable = servers.allSatisfy { server in
-            if case .answered? = server.answer { true } else { false }
-        }
+        let isSIP = configuration.account.sip != nil
+        let isUsable = isSIP ? servers.contains(where: isOpen) : servers.allSatisfy(isOpen)
         if let objection = LoginProbe.objection(to: configuration, isRunning: isRunning) {
             return (.skipped(objection), [])
         }
@@ -151,8 +150,20 @@ struct DeviceExamination: Sendable {
         let result = await DoctorBounds.within(DoctorBounds.login) {
             await LoginProbe(configuration: configuration).run()
         }
-        guard let result else { return (.facts(.late(seconds: DoctorBounds.login)), []) }
+        guard let result else {
+            let seconds = DoctorBounds.login
+            return (.facts(isSIP ? .unanswered(seconds: seconds) : .late(seconds: seconds)), [])
+        }
         return (.facts(result.login), result.servers)
+    }
+
+    /// Whether a server does what a login needs: an exchange answers, and a SIP server takes a connection or answers an OPTIONS.
+    private static func isOpen(_ server: ServerFacts) -> Bool {
+        switch server.answer {
+        case .answered?: true
+        case .notTried?, nil: server.isReached
+        case .silent?, .failed?: false
+        }
     }
 
     /// Looks up the names of servers that only the service gave.

@@ -2,9 +2,13 @@ internal import CallAgent
 internal import CallControl
 internal import DeviceDiagnosis
 internal import Logging
+internal import SIP
+internal import SIPClient
+internal import SIPSignaling
 internal import SignalingClient
 
-/// Logs in at an exchange as the device would, as a device of its own, and ends that login.
+/// Logs in at an exchange as the device would, as a device of its own, and ends that login. At a SIP server it asks for the registrations of
+/// the account, which needs the same login and changes none.
 struct LoginProbe: Sendable {
     let configuration: DeviceConfiguration
 
@@ -12,10 +16,9 @@ struct LoginProbe: Sendable {
     ///
     /// - Parameter isRunning: Whether a device of the configuration runs.
     static func objection(to configuration: DeviceConfiguration, isRunning: Bool) -> String? {
-        if configuration.account.sip != nil {
-            return
-                "not tried at a SIP server: a REGISTER could take away the registration of a device that runs with this "
-                + "account; `handset setup` tries one for a new device"
+        if let sip = configuration.account.sip {
+            return sip.account.registrationSeconds == 0
+                ? "not tried: the account does not register (register_s: 0)" : nil
         }
         switch configuration.account.credential {
         case .kept:
@@ -35,7 +38,8 @@ struct LoginProbe: Sendable {
         trial.device.name = "handset doctor"
         do throws(SignalingError) {
             let service = try trial.makeService(
-                program: DeviceProgram(version: HandsetVersion.current), failsFast: true, logger: .silent)
+                program: DeviceProgram(version: HandsetVersion.current), failsFast: true, registers: false,
+                logger: .silent)
             do throws(SignalingError) {
                 try await service.connect()
             } catch {
@@ -45,6 +49,7 @@ struct LoginProbe: Sendable {
             let user = await service.session?.user.text ?? "a guest"
             let servers = await service.iceServers
             await service.disconnect()
+            if let sip = configuration.account.sip { return (.confirmed(address: "\(sip.account.address.uri)"), []) }
             return (.granted(user: user), servers)
         } catch {
             return (Self.facts(error), [])
@@ -53,6 +58,8 @@ struct LoginProbe: Sendable {
 
     private static func facts(_ error: SignalingError) -> LoginFacts {
         let cause = error.cause + (error.traceID.map { " (Trace-Id \($0))" } ?? "")
+        if error.code == .unknownUser { return .unknownUser(cause: cause) }
+        if error.code == .certificateNotTrusted { return .untrusted(cause: cause) }
         if error.code == .tokenExpired { return .expired(cause: cause) }
         if ExitStatus(error) == .loginRefused { return .refused(cause: cause, advice: error.advice) }
         return .failed(cause: cause, advice: error.advice)

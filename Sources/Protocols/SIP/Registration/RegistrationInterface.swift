@@ -21,6 +21,9 @@ public struct RegistrationConfiguration: Sendable {
     public var longestWait: Duration = .seconds(1_800)
     /// `User-Agent`; `nil` sends none.
     public var product: String?
+    /// Whether the registrar is only asked for the bindings of the address, once, by a REGISTER without `Contact` (RFC 3261 §10.2.3). That
+    /// needs the same credentials, and changes no binding.
+    public var isQuery = false
 
     /// Makes a configuration.
     public init(registrar: AnyURI, address: NameAddress, contact: AnyURI) {
@@ -44,6 +47,25 @@ public struct Registration: Equatable, Sendable {
     public let usesOutbound: Bool
     /// Seconds between keepalives that the edge asks for (`Flow-Timer`), within ``SIPLimits/keepaliveSeconds``.
     public let keepaliveSeconds: UInt32?
+
+    init(
+        seconds: UInt32, serviceRoutes: [NameAddress], publicGRUU: AnyURI?, temporaryGRUU: AnyURI?, usesOutbound: Bool,
+        keepaliveSeconds: UInt32?
+    ) {
+        self.seconds = seconds
+        self.serviceRoutes = serviceRoutes
+        self.publicGRUU = publicGRUU
+        self.temporaryGRUU = temporaryGRUU
+        self.usesOutbound = usesOutbound
+        self.keepaliveSeconds = keepaliveSeconds
+    }
+
+    /// The answer to a question: there is no binding of ours.
+    init() {
+        self.init(
+            seconds: 0, serviceRoutes: [], publicGRUU: nil, temporaryGRUU: nil, usesOutbound: false,
+            keepaliveSeconds: nil)
+    }
 }
 
 /// Why a registration failed.

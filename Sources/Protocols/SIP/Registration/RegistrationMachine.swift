@@ -142,6 +142,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     }
 
     private mutating func unregister(_ outbox: inout [RegistrationOutput]) {
+        // A question has left nothing to remove.
+        guard !configuration.isQuery else { return finish(&outbox) }
         switch state {
         case .registered, .requesting, .waiting:
             let request = makeRequest(seconds: 0)
@@ -177,6 +179,11 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         request.headers.append("To", NameAddress(configuration.address.uri).description)
         request.headers.append("Call-ID", callID)
         request.headers.append("CSeq", CSeq(sequence, .register).description)
+        if configuration.isQuery {
+            if let product = configuration.product { request.headers.append("User-Agent", product) }
+            digest?.authorize(&request)
+            return request
+        }
         var contact = NameAddress(configuration.contact)
         if let instance = configuration.instance {
             contact.parameters.setQuoted("+sip.instance", "<\(instance)>")
@@ -292,6 +299,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
 
     private mutating func succeed(_ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]) {
         digest?.succeeded()
+        guard !configuration.isQuery else {
+            state = .ended
+            return outbox.append(.registered(Registration()))
+        }
         let binding = ownBinding(response)
         let granted = granted(response, binding)
         guard granted > 0 else {
