@@ -240,7 +240,8 @@ let package = Package(
         module(
             "Agent", "CallVoicemail",
             [
-                "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallParticipation", "CallPrograms",
+                "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallFlows", "CallParticipation",
+                "CallPrograms",
                 "CallSounds", "Core", "Files", "JSON", "Voicemail",
             ]),
         module(
@@ -361,7 +362,7 @@ let package = Package(
         tests(
             "CallVoicemailTests",
             [
-                "AudioKit", "AudioPort", "CallControl", "CallParticipation", "CallVoicemail", "Files",
+                "AudioKit", "AudioPort", "CallControl", "CallParticipation", "CallVoicemail", "Core", "Files",
                 "LoopbackAnalysis",
                 "Voicemail",
             ]),

@@ -50,6 +50,7 @@ final class Stage: @unchecked Sendable {
                     stem: "2026-11-29T10-40-0\(id.count)Z_from_\(caller)_\(id)", id: id,
                     received: "2026-11-29T10:40:05.000Z")
             },
+            isOwner: { call, owners in owners.contains { $0.text == call.caller } },
             publish: { event in sink.publish.withLock { $0 }?(event) })
         sink.publish.withLock { $0 = { [weak self] event in self?.events.withLock { $0.append(event) } } }
     }
@@ -119,6 +120,13 @@ final class Stage: @unchecked Sendable {
     func hangUp() async throws {
         box.end(call, .detached)
         try await until { reported.last == .left(call) }
+    }
+
+    /// Forgets a call that has ended, so that another one can begin; notices stay.
+    func forget() {
+        events.withLock { $0.removeAll { if case .noted = $0 { false } else { true } } }
+        line = nil
+        heard = []
     }
 
     func finish() async { await box.finish() }

@@ -75,6 +75,8 @@ final class CallParticipants {
         let (inputs, sink) = AsyncStream.makeStream(of: Input.self, bufferingPolicy: .unbounded)
         self.inputs = inputs
         publish = { sink.yield(.event($0, from: $1)) }
+        // The account of a device never changes.
+        let account = configuration.account
         var programs: [String: CallPrograms] = [:]
         var flows: [String: CallFlows] = [:]
         var meetings: [String: CallMeetings] = [:]
@@ -92,9 +94,12 @@ final class CallParticipants {
                 meetings[name] = CallMeetings(plan, in: hall) { sink.yield(.event($0, from: .meeting)) }
             }
             if let plan = behaviour.participation?.mailbox {
-                mailboxes[name] = CallVoicemail(plan, name: Self.voicemailNames) {
-                    sink.yield(.event($0, from: .mailbox))
-                }
+                mailboxes[name] = CallVoicemail(
+                    plan, name: Self.voicemailNames,
+                    isOwner: { call, owners in
+                        account.callerList(owners).admits(account.caller(call.peer, outside: call.caller))
+                    },
+                    publish: { sink.yield(.event($0, from: .mailbox)) })
             }
         }
         self.programs = programs
@@ -102,8 +107,6 @@ final class CallParticipants {
         self.meetings = meetings
         self.mailboxes = mailboxes
         botBehaviour = configuration.allBehaviours.first { $0.behaviour.participation?.bot != nil }?.name ?? ""
-        // The account of a device never changes.
-        let account = configuration.account
         bots = configuration.bot.map { plan in
             BotCalls(
                 plan, mayTransfer: { account.mayTransferForBot($0) != nil },

@@ -17,6 +17,8 @@ public struct VoicemailPlan: Sendable, Equatable {
     public var bounds = VoicemailBounds()
     /// The command for each new message, and its arguments; empty without one.
     public var command: [String] = []
+    /// How its owners hear the messages by telephone; nil if they cannot.
+    public var menu: MenuPlan?
     /// Who is notified of what waits there.
     public var notices = VoicemailNotices()
     /// Variables of this process that hold its secrets, and that the command does not inherit.
@@ -60,7 +62,7 @@ public struct VoicemailNames: Sendable, Equatable {
     }
 }
 
-/// The calls of a device that leave messages, and the one thread that moves their sound.
+/// The calls of a device that leave messages, and those of owners who hear them; one thread for each kind moves their sound.
 ///
 /// The room for a message is kept before the call is answered, so a full mailbox rejects it as busy. Files are read and written, and
 /// commands run, on other threads. All methods may be called from any thread.
@@ -73,21 +75,29 @@ public final class CallVoicemail: CallParticipant {
     private let name: @Sendable (ParticipantCall) -> VoicemailNames
     private let plan: Mutex<VoicemailPlan>
     private let keeper: VoicemailKeeper
+    private let isOwner: @Sendable (ParticipantCall, [CalleePattern]) -> Bool
     private let runs = CallRuns<VoicemailRun>(threadName: "voicemail")
+    private let menus = CallRuns<MenuRun>(threadName: "voicemail menu")
+    private let shared: MenuRun.Shared
     private let lines = HeldLines()
 
     /// Prepares for messages; the thread starts with the first call.
     ///
     /// - Parameters:
     ///   - name: Names the message of a call that begins.
+    ///   - isOwner: Whether the caller is one that these patterns mean.
     ///   - publish: Receives the events, on any thread.
     public init(
         _ plan: VoicemailPlan, name: @escaping @Sendable (ParticipantCall) -> VoicemailNames,
+        isOwner: @escaping @Sendable (ParticipantCall, [CalleePattern]) -> Bool = { _, _ in false },
         publish: @escaping @Sendable (ParticipantEvent) -> Void
     ) {
         self.plan = Mutex(plan)
         self.name = name
+        self.isOwner = isOwner
         self.publish = publish
+        let attempts = PINAttemptsKeeper()
+        shared = MenuRun.Shared(voice: MenuVoice(), attempts: attempts, publish: publish)
         keeper = VoicemailKeeper(publish: publish)
     }
 
@@ -106,6 +116,7 @@ public final class CallVoicemail: CallParticipant {
     /// Begins to take a message.
     public func begin(_ call: ParticipantCall) throws {
         let plan = plan.withLock { $0 }
+        if let menu = plan.menu, !call.isOutgoing, isOwner(call, menu.owners) { return try begin(call, plan, menu) }
         let signal = try runs.start()
         let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
         let run = VoicemailRun(
@@ -114,12 +125,21 @@ public final class CallVoicemail: CallParticipant {
         runs.begin(run)?.post(.end)
     }
 
+    private func begin(_ call: ParticipantCall, _ plan: VoicemailPlan, _ menu: MenuPlan) throws {
+        let signal = try menus.start()
+        let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
+        let run = MenuRun(plan, menu, call, shared, port: pair.port, wake: { signal.signal() })
+        lines.hold(pair.line, of: call.id)
+        menus.begin(run)?.post(.end)
+    }
+
     /// The line of a call's mailbox, once; nil if the call has none.
     public func attach(to call: CallID) -> PortLine? { lines.take(of: call) }
 
     /// Gives the mailbox a key.
     public func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID) {
         runs.run(of: call)?.post(.course(.key(digit)))
+        menus.run(of: call)?.post(.menu(.key(digit)))
     }
 
     /// Does nothing: a mailbox transfers no call.
@@ -139,13 +159,17 @@ public final class CallVoicemail: CallParticipant {
     public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {}
 
     /// Ends the message, which is kept, and plays what the call was given so far.
-    public func hearOut(_ call: CallID) { runs.run(of: call)?.post(.hearOut) }
+    public func hearOut(_ call: CallID) {
+        runs.run(of: call)?.post(.hearOut)
+        menus.run(of: call)?.post(.hearOut)
+    }
 
     /// Ends the message of a call, which is kept.
     public func end(_ call: CallID, _ end: ParticipationEnd) {
         lines.drop(of: call)
-        let run = runs.remove(call)
-        if let run { run.post(.end) } else { publish(.left(call)) }
+        if let run = runs.remove(call) { return run.post(.end) }
+        if let menu = menus.remove(call) { return menu.post(.end) }
+        publish(.left(call))
     }
 
     /// The time that saving, and the commands of new messages, have once the device ends; its process has two seconds in all.
@@ -154,6 +178,7 @@ public final class CallVoicemail: CallParticipant {
     /// Ends all messages, which are kept, and the thread. Waits for the disk, and for commands that run.
     public func finish() async {
         runs.finish { $0.post(.end) }
+        menus.finish { $0.post(.end) }
         await keeper.finish(within: Self.lastCommands)
     }
 }

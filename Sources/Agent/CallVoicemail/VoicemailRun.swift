@@ -34,12 +34,8 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
     private let publish: @Sendable (ParticipantEvent) -> Void
     private let wake: @Sendable () -> Void
     private let inbox = Mutex<[Input]>([])
-    private var port: AudioPort
+    private var sound: CallSound
     private var course: VoicemailCourse
-    /// The sound that is put into the port, with its number in the course.
-    private var source: (sound: SoundSource, number: Int)?
-    /// Sounds whose end the port is to report, in order; nil for that of the call's last words.
-    private var ends: [Int?] = []
     /// Samples of the caller so far.
     private var heard = 0
     private var isSpeaking = false
@@ -64,7 +60,7 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
         self.names = names
         self.publish = publish
         self.wake = wake
-        self.port = port
+        sound = CallSound(port: port)
         isReady = details.isAnswered
         message = VoicemailMessage(
             id: names.id, caller: details.caller ?? details.peer.text, name: details.callerName,
@@ -83,14 +79,17 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
     var nextDeadline: Instant? { [isOver ? nil : course.nextDeadline, hangsUpAt].compactMap(\.self).min() }
 
     func tick(at now: Instant) {
-        hear(at: now)
-        updatePort(at: now)
+        var events: [CallSound.Event] = []
+        sound.receive(at: now, into: &events)
+        for event in events { take(event, at: now) }
         let arrived = inbox.withLock { inbox in
             defer { inbox = [] }
             return inbox
         }
         for input in arrived { take(input, at: now) }
-        playSound(at: now)
+        events = []
+        sound.send(at: now, into: &events)
+        for event in events { take(event, at: now) }
         while !isOver, let deadline = course.nextDeadline, deadline <= now { feed(.timerFired, at: now) }
         guard let time = hangsUpAt, time <= now else { return }
         hangsUpAt = nil
@@ -119,9 +118,7 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
         guard !isOver else { return }
         isOver = true
         endMessage()
-        source = nil
-        port.end()
-        ends.append(nil)
+        sound.playOut()
     }
 
     // MARK: Orders of the course
@@ -140,13 +137,11 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
         case .reject(let why):
             isOver = true
             publish(.rejected(call, .busy, why))
-        case .play(let sound, let number): source = (makeSource(sound), number)
-        case .stopSound:
-            source = nil
-            port.clear()
+        case .play(let next, let number): sound.play(makeSource(next), number: number)
+        case .stopSound: sound.stop()
         case .warn(let why): publish(.noted(.warned("the greeting is left out: \(why)", leftOut: 0), call))
         case .record:
-            trim = RecordingTrim(trims: true, from: heard, rate: port.rate.rawValue, isSpeaking: isSpeaking)
+            trim = RecordingTrim(trims: true, from: heard, rate: sound.rate, isSpeaking: isSpeaking)
         case .stopRecording: endMessage()
         case .hangUp: hangsUpAt = now.advanced(by: Self.lastWord)
         case .fail(let why): finish(failure: why)
@@ -174,7 +169,7 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
     /// Ends the call: nothing follows.
     private func finish(failure: String?) {
         isOver = true
-        source = nil
+        sound.drop()
         endMessage()
         publish(.done(call, failure: failure))
     }
@@ -190,52 +185,20 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
         }
     }
 
-    private func playSound(at now: Instant) {
-        guard let (sound, number) = source else { return }
-        switch sound.write(into: &port, at: now) {
-        case .continuing: return
-        case .ended:
-            source = nil
-            ends.append(number)
-            port.end()
-        case .failed(let fault):
-            source = nil
-            feed(.soundFailed(number, fault.message), at: now)
-        }
-    }
-
-    private func updatePort(at now: Instant) {
-        var events: [PlaybackEvent] = []
-        port.update(at: now, isFinal: source == nil, into: &events)
-        for event in events {
-            guard case .ended = event, !ends.isEmpty else { continue }
-            if let number = ends.removeFirst() {
-                feed(.soundEnded(number), at: now)
-            } else {
-                hangsUpAt = now.advanced(by: Self.lastWord)
-            }
-        }
-    }
-
     // MARK: Sound from the caller
 
-    private func hear(at now: Instant) {
-        var samples: [Int16] = []
-        port.read(into: &samples)
-        if !samples.isEmpty, !isHeard {
+    private func take(_ event: CallSound.Event, at now: Instant) {
+        switch event {
+        case .answered:
             isHeard = true
             feed(.answered, at: now)
-        }
-        heard += samples.count
-        record(samples)
-        var turns: [TurnEvent] = []
-        port.takeTurns(into: &turns)
-        for turn in turns {
-            switch turn {
-            case .speechBegan(let place): noteSpeech(isOver: false, at: place - port.start, now)
-            case .speechEnded(let place): noteSpeech(isOver: true, at: place - port.start, now)
-            case .lowered, .restored, .answered: continue
-            }
+        case .heard(let samples):
+            heard += samples.count
+            record(samples)
+        case .speech(let isOver, let place): noteSpeech(isOver: isOver, at: place, now)
+        case .ended(let number): feed(.soundEnded(number), at: now)
+        case .failed(let number, let fault): feed(.soundFailed(number, fault.message), at: now)
+        case .playedOut: hangsUpAt = now.advanced(by: Self.lastWord)
         }
     }
 
@@ -254,7 +217,7 @@ final class VoicemailRun: CallRun, @unchecked Sendable {
     private func endMessage() {
         guard let draft else { return }
         self.draft = nil
-        let least = Int(VoicemailBounds.leastSpeech.milliseconds) * port.rate.rawValue / 1_000
+        let least = Int(VoicemailBounds.leastSpeech.milliseconds) * sound.rate / 1_000
         let isLongEnough = trim.map { $0.spokenSamples(at: heard) >= least } ?? false
         if let rest = trim?.finish() { draft.append(rest) }
         trim = nil

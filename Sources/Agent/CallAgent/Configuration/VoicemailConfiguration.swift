@@ -33,6 +33,9 @@ enum VoicemailConfiguration {
             "command",
             "a command for each new message: it reads the message as JSON on standard input, and has 60 s"
         ).unset("none")
+        let menu = ConfigKey.section(
+            "menu", MenuConfiguration.Keys.self,
+            "owners hear the messages by telephone ([voicemail.md](voicemail.md#a-menu-for-the-owner))")
         let notify = ConfigKey<[CalleePattern]>.callerPatterns(
             "notify", "with a SIP account: users whose telephones may ask to be notified of messages (RFC 3842)"
         ).unset("none")
@@ -69,6 +72,7 @@ enum VoicemailConfiguration {
         plan.bounds = bounds
         plan.command = command ?? []
         plan.notices = notices(section, &problems)
+        plan.menu = section.value(\.menu, &problems).flatMap { MenuConfiguration.plan($0, &problems) }
         return plan
     }
 
