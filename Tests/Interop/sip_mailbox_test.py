@@ -13,6 +13,7 @@ import json
 import pathlib
 import re
 import subprocess
+from collections.abc import Callable
 
 from sip_stage import Baresip, Device, Failed, Kamailio, Linphone, call, main, running, wait
 
@@ -28,6 +29,10 @@ class Telephone(Baresip):
         """What each notification said, in order: `yes 1/0` or `no 0/1`."""
         found = re.findall(r"Messages-Waiting: (\w+).*?Voice-Message: (\d+/\d+)", self.text(), re.DOTALL)
         return [f"{waits} {counts}" for waits, counts in found]
+
+    def shows(self, state: str) -> Callable[[], bool]:
+        """Whether the lamp's newest state is this one, for `wait`."""
+        return lambda: self.waiting()[-1] == state
 
 
 def voicemail(handset: str, device: Device, *arguments: str) -> str:
@@ -54,7 +59,7 @@ def lamp(handset: str, folder: pathlib.Path) -> None:
         message = voicemail(handset, device, "list").split()[0]
         for arguments, state in ((["mark"], "no 0/1"), (["mark", "--new"], "yes 1/0"), (["delete"], "no 0/0")):
             voicemail(handset, device, *arguments, message)
-            wait(f"the lamp after {arguments}", lambda state=state: bob.waiting()[-1] == state)
+            wait(f"the lamp after {arguments}", bob.shows(state))
         if device.count("A peer is notified of the mailbox") != 1:
             raise Failed("there is not one subscription")
         device.stop()

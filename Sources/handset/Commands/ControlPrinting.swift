@@ -41,7 +41,15 @@ extension ControlHTTPClient {
         _ method: String, _ path: String, _ members: [String: String] = [:], as type: Value.Type, json: Bool,
         _ text: (Value) -> String
     ) async throws {
-        let answer = try await ask(method, "/v1/\(path)", body: members.isEmpty ? [] : ControlCoding.line(members))
+        let body = members.isEmpty ? [] : ControlCoding.line(members)
+        try await printAnswer(method, path, body: body, as: type, json: json, text)
+    }
+
+    /// Prints one answer, of a request with this body.
+    func printAnswer<Value: Decodable>(
+        _ method: String, _ path: String, body: [UInt8], as type: Value.Type, json: Bool, _ text: (Value) -> String
+    ) async throws {
+        let answer = try await ask(method, "/v1/\(path)", body: body)
         let value = try Self.value(type, of: answer, json: json)
         Terminal.print(json ? Self.text(answer.body) : text(value))
     }

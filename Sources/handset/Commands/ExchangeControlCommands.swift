@@ -198,7 +198,7 @@ extension ExchangeCommand {
                 All in it are notified, the user included, which stays logged in and may join again. The owner of a group stays.
                 """)
 
-        @OptionGroup var place: ExchangePlace
+        @OptionGroup var place: ProcessPlace<ExchangeProcess>
 
         @Option(help: "The room.")
         var room: String?
@@ -226,10 +226,12 @@ extension ExchangeCommand {
             let path =
                 room.map { "rooms/\(ControlHTTPClient.escaped($0))" }
                 ?? "groups/\(ControlHTTPClient.escaped(group ?? ""))"
-            try await place.client().act("\(path)/remove", members, json: json) { count in
+            try await place.client().printAnswer(
+                "POST", "\(path)/remove", members, as: ExchangeWire.Done.self, json: json
+            ) { done in
                 room == nil
                     ? "\(user) has left the group."
-                    : "\(user): \(count) \(count == 1 ? "connection has" : "connections have") left the room."
+                    : "\(user): \(done.ended) \(done.ended == 1 ? "connection has" : "connections have") left the room."
             }
         }
     }
@@ -243,7 +245,7 @@ extension ExchangeCommand {
                 Devices open the new connection first, and their calls continue. SIGUSR1 asks the devices of all users.
                 """)
 
-        @OptionGroup var place: ExchangePlace
+        @OptionGroup var place: ProcessPlace<ExchangeProcess>
 
         @Option(help: "Only this device.")
         var device: String?
@@ -252,7 +254,7 @@ extension ExchangeCommand {
         var within = 30
 
         @Option(help: "The address of another exchange's WebSocket, such as wss://calls.example.org/v1/rtc.")
-        var url: String?
+        var to: String?
 
         @Flag(help: "Print the exchange's answer, a JSON object.")
         var json = false
@@ -261,14 +263,13 @@ extension ExchangeCommand {
         var user: String
 
         func run() async throws {
-            let body = ControlCoding.line(Body(device: device, within: within, url: url))
-            let path = "/v1/users/\(ControlHTTPClient.escaped(user))/move"
-            let answer = try await place.client().ask("POST", path, body: body)
-            let asked: ExchangeWire.Asked = try ControlHTTPClient.value(of: answer, json: json)
-            Terminal.print(
-                json
-                    ? ControlHTTPClient.text(answer.body)
-                    : "\(user): \(asked.asked) \(asked.asked == 1 ? "device was" : "devices were") asked to move.")
+            let body = ControlCoding.line(Body(device: device, within: within, url: to))
+            try await place.client().printAnswer(
+                "POST", "users/\(ControlHTTPClient.escaped(user))/move", body: body, as: ExchangeWire.Asked.self,
+                json: json
+            ) { answer in
+                "\(user): \(answer.asked) \(answer.asked == 1 ? "device was" : "devices were") asked to move."
+            }
         }
 
         private struct Body: Encodable {

@@ -66,13 +66,15 @@ enum VoicemailConfiguration {
                 section.problem(
                     \.megabytes, "must be \(needed) or more: a message of \(bounds.longest.text) has that size"))
         }
+        let notices = notices(section, &problems)
+        let menu = section.value(\.menu, &problems).flatMap { MenuConfiguration.plan($0, &problems) }
         guard let folder else { return nil }
         var plan = VoicemailPlan(folder: folder)
         plan.greeting = greeting
         plan.bounds = bounds
         plan.command = command ?? []
-        plan.notices = notices(section, &problems)
-        plan.menu = section.value(\.menu, &problems).flatMap { MenuConfiguration.plan($0, &problems) }
+        plan.notices = notices
+        plan.menu = menu
         return plan
     }
 

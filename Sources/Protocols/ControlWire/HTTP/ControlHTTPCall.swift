@@ -89,6 +89,7 @@ public struct ControlHTTPCall: Sendable {
         case .calls, .call: reply.calls != nil
         case .history, .record: reply.history != nil
         case .conferences: reply.conferences != nil
+        case .queues: reply.queues != nil
         case .placed, .done, .recording: reply.call != nil
         case .sound: reply.sound != nil
         case .nothing, .accounts, .file, .events, .description: true
@@ -102,7 +103,7 @@ public struct ControlHTTPCall: Sendable {
         case .sound: return ["sound": value]
         case .call: return ["calls": [value]]
         case .record: return ["history": [value]]
-        case .calls, .history, .placed, .done, .recording, .conferences, .accounts:
+        case .calls, .history, .placed, .done, .recording, .conferences, .queues, .accounts:
             guard case .object(var members) = value else { return [:] }
             if answer == .calls { members["more"] = .bool(members.removeValue(forKey: "next") != nil) }
             return members
