@@ -143,6 +143,18 @@ struct CallQueuesTests {
         #expect(orders(line.feed(enter(cem))) == [.found(taker: agent), .called(cem, by: agent, nil)])
     }
 
+    @Test("A call that is about to be joined is given back when its caller hangs up, because it does not ring any more")
+    func readyCallerGone() {
+        var line = line()
+        line.feed(enter(ann))
+        line.feed(enter(ben))
+        line.feed(take(agent))
+        line.feed(.ready(ann))
+        #expect(orders(line.feed(.ended(ann))) == [.takerEnded(agent, .noAnswer, joined: .zero)])
+        #expect(orders(line.feed(.join(agent))).isEmpty)
+        #expect(orders(line.feed(take(other))) == [.found(taker: other), .called(ben, by: other, nil)])
+    }
+
     @Test("Calls that find no caller wait in the order in which they came, each for its queue")
     func waitingTakers() {
         var line = line()

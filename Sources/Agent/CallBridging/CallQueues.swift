@@ -111,6 +111,8 @@ public struct CallQueues: ProtocolCore {
             case .called(let call), .ready(let call): call
             }
         }
+
+        var isReady: Bool { if case .ready = self { true } else { false } }
     }
 
     private struct Caller {
@@ -281,6 +283,10 @@ public struct CallQueues: ProtocolCore {
         case .flow where isClosed:
             claims[taker] = nil
             endClaim(of: taker, claim.taker, .failed, into: &outbox)
+        case .flow where caller.phase.isReady:
+            // Its flow does not ring any more, and is about to be joined.
+            claims[taker] = nil
+            endClaim(of: taker, claim.taker, .noAnswer, into: &outbox)
         case .flow:
             claims[taker]?.caller = nil
             waiting[name] = [taker] + (waiting[name] ?? [])

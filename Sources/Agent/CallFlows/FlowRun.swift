@@ -155,6 +155,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
             case .failure(let fault): feed(.fetchFailed(fault), at: now)
             }
         case .called(let sid, let whisper, let origin):
+            guard !isOver else { return }
             receive(origin)
             feed(.dequeued(by: sid, whisper), at: now)
         case .got(let sound, let number): take(sound, number, at: now)

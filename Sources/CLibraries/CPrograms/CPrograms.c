@@ -126,7 +126,8 @@ static struct known_program *known;
 static size_t known_count, known_room;
 // A program that is being started is not known yet.
 static unsigned starting, started;
-static bool adopts;
+// Orphans are to come to this process from its first program on, and do.
+static bool wants_orphans, adopts;
 
 // Programs that have ended, and whose leavings a thread looks for. It has room for as many as are known.
 static uint64_t *ended;
@@ -239,7 +240,9 @@ static enum fate fate_of(int folder, pid_t process, const uint64_t marks[], size
     if (adopts && is_orphan && !is_program) {
         // A program that was being started meanwhile looks like this, too.
         bool is_certain = is_quiet && before == started;
-        fate = !is_certain ? LATER : state == 'Z' ? TAKE_AWAY : is_needed ? ALIEN : KILL;
+        // Without a mark it may belong to any program, so it stays while one runs.
+        bool may_be_needed = is_needed || (!has_mark && known_count > 0);
+        fate = !is_certain ? LATER : state == 'Z' ? TAKE_AWAY : may_be_needed ? ALIEN : KILL;
     }
     pthread_mutex_unlock(&lock);
     for (size_t index = 0; has_mark && index < count; index++) {
@@ -334,14 +337,21 @@ int handset_programs_adopt(void) {
     // The first process of a container has the orphans of all of it, also of what others run there.
     if (getpid() == 1) return -EPERM;
     pthread_mutex_lock(&lock);
-    int result = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 ? 0 : -errno;
-    adopts = adopts || result == 0;
+    wants_orphans = true;
     pthread_mutex_unlock(&lock);
-    return result;
+    return 0;
+}
+
+/// Before its first program nobody would take dead orphans away.
+static void adopt_if_wanted(void) {
+    pthread_mutex_lock(&lock);
+    if (wants_orphans && !adopts) adopts = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+    pthread_mutex_unlock(&lock);
 }
 
 int handset_program_start(
     char *const words[], char *const withheld[], char *const given[], int input_bytes, struct handset_program *program) {
+    adopt_if_wanted();
     uint64_t mark = 0;
     if (getrandom(&mark, sizeof mark, 0) != sizeof mark) return -EIO;
     char text[MARK_BYTES];

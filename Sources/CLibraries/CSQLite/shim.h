@@ -18,3 +18,8 @@ static inline int handset_sqlite_refuse_double_quoted_texts(sqlite3 *database) {
     int result = sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
     return result != SQLITE_OK ? result : sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
 }
+
+/// Has closing the database leave its log as it is.
+static inline int handset_sqlite_keep_log(sqlite3 *database) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+}

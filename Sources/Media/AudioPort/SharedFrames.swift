@@ -3,8 +3,10 @@ internal import Realtime
 
 /// A frame of a mix that is encoded once for all calls that hear it and encode alike.
 public struct SharedFrame: BitwiseCopyable, Sendable {
-    /// The longest frame that is shared, in bytes: 20 ms at 100 kb/s. Each call encodes longer ones for itself.
+    /// The longest frame that is shared, in bytes: 20 ms at 100 kb/s.
     public static var capacity: Int { @_noAllocation @_noLocks get { 256 } }
+    /// Calls that send at higher rates encode for themselves: frames of a variable rate are up to 1.6 times as long as its mean.
+    public static var highestBitrateBps: Int { @_noAllocation @_noLocks get { 64_000 } }
 
     /// How it is encoded.
     public let settings: EncoderSettings

@@ -25,8 +25,8 @@ struct SentSound: ~Copyable {
     private enum Stream: BitwiseCopyable {
         /// Those of this call's encoder.
         case own
-        /// Those that a mixer has encoded for several calls.
-        case shared
+        /// Those that a mixer has encoded for several calls, in this way.
+        case shared(EncoderSettings)
         /// Those of a mixer until sound was interrupted.
         case interrupted
     }
@@ -48,22 +48,19 @@ struct SentSound: ~Copyable {
     var sharing: FrameSharing {
         @_noAllocation @_noLocks get {
             guard let settings = encoder.settings, settings.channels == 1,
+                settings.bitrateBps <= SharedFrame.highestBitrateBps,
                 settings.frameDuration.samples == Self.sharedSamples
             else { return .alone }
-            return switch stream {
-            case .shared: .follows(settings)
-            case .own, .interrupted: .ready(settings)
-            }
+            if case .shared(let followed) = stream, followed == settings { return .follows(settings) }
+            return .ready(settings)
         }
     }
 
     @_noAllocation @_noLocks
     private func canSend(_ frame: SharedFrame) -> Bool {
         guard frame.settings == encoder.settings else { return false }
-        return switch stream {
-        case .shared: true
-        case .own, .interrupted: frame.isIndependent
-        }
+        if case .shared(let followed) = stream, followed == frame.settings { return true }
+        return frame.isIndependent
     }
 
     /// Has this call's encoder continue where the frames of a mixer end.
@@ -107,7 +104,7 @@ struct SentSound: ~Copyable {
         encoder.expect(soundRate: rate)
         let encoded: Int
         if let shared, canSend(shared) {
-            stream = .shared
+            stream = .shared(shared.settings)
             keep(samples, count, in: &previous)
             encoded = repeats ? copy(shared, into: &frame) : copy(shared, into: &packet, room)
         } else {

@@ -117,6 +117,8 @@ public struct MeetingMixer: ~Copyable, Sendable {
     private var idleRecorders: HandedValue<MeetingRecorder>?
     private var idleEncoders: HandedValue<MeetingEncoder>?
     private var hasReported = false
+    /// Encoders that there are, or that were asked for.
+    private var encoders = 0
 
     init(commands: consuming SPSCRing<MixCommand>.Consumer, events: consuming SPSCRing<MixEvent>.Producer) {
         self.commands = commands
@@ -194,6 +196,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
 
     @_noAllocation @_noLocks
     private mutating func retire(_ encoder: HandedValue<MeetingEncoder>) {
+        encoders &-= 1
         encoder.value.next = idleEncoders
         idleEncoders = encoder
     }
@@ -375,7 +378,7 @@ public struct MeetingMixer: ~Copyable, Sendable {
                 if let before { before.value.next = next } else { mix.value.encoders = next }
                 retire(here)
             } else {
-                Self.encode(mix, with: here, isAwaited: isAwaited)
+                if members > 0 { Self.encode(mix, with: here, isAwaited: isAwaited) } else { here.value.rest() }
                 before = here
             }
             encoder = next
@@ -397,8 +400,11 @@ public struct MeetingMixer: ~Copyable, Sendable {
             if member.value.sharing.settings == settings { members &+= 1 }
             seat = member.value.next
         }
-        guard members >= MeetingEncoder.leastMembers else { return }
-        mix.value.awaitsEncoder = report(.wantsEncoder(settings, meeting: mix.value.meeting))
+        guard members >= MeetingEncoder.leastMembers, encoders < MeetingEncoder.mostInAll,
+            report(.wantsEncoder(settings, meeting: mix.value.meeting))
+        else { return }
+        mix.value.awaitsEncoder = true
+        encoders &+= 1
     }
 
     /// Whether there is an encoder for these settings, or for as many as a meeting may have.

@@ -260,7 +260,10 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var fallback: Webhook?
     /// Why the fallback is asked.
     private var fault: String?
+    /// The number of the newest request, whose answer alone counts.
     private var requests = 0
+    /// Requests that count towards ``mostRequests``.
+    private var counted = 0
     private var dials = 0
     /// The caller is in a queue, or about to be: documents are those of the queue.
     private var visit: Visit?
@@ -401,9 +404,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
                 "the server has answered \(Self.mostIdleRequests) documents one after the other without a verb that takes time: "
                     + "the flow goes round in circles. End it with Hangup", into: &outbox)
         }
-        guard requests < Self.mostRequests else {
+        // While the call waits in a queue its longest wait, and the time that a document takes, limit this.
+        guard visit != nil || counted < Self.mostRequests else {
             return fail("the call has asked its server \(Self.mostRequests) times, the limit", into: &outbox)
         }
+        if visit == nil { counted += 1 }
         fetches += 1
         requests += 1
         address = .url(webhook.address)

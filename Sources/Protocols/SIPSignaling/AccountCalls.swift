@@ -357,8 +357,11 @@ struct AccountCalls: Sendable {
     /// any other host does not count, because our NOTIFYs, repeated ten times, could go to a third party.
     private func subscriber(_ request: SIPRequest, by flow: SIPFlow) -> Callee? {
         guard agent.isServer(flow) else { return nil }
-        let isTrusted = identityTrust.vouches(for: request, by: flow)
-        return CallerIdentity(request.headers, isTrusted: isTrusted)?.address.uri.callee(of: names.domain)
+        guard identityTrust.vouches(for: request, by: flow) else {
+            return CallerIdentity(request.headers, isTrusted: false)?.address.uri.callee(of: names.domain)
+        }
+        // Also if the peer wants `From` to be shown: that may be any name.
+        return request.headers.assertedIdentities.first?.uri.callee(of: names.domain)
     }
 
     private mutating func note(_ event: MailboxEvent, _ now: Instant, _ outbox: inout [AccountOutput]) {

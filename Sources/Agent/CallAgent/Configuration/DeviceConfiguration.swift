@@ -251,6 +251,13 @@ extension DeviceConfiguration {
 
     /// The messages of all mailboxes of an account are counted together, because its address is one.
     private func judgeNotices<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        if account.sip != nil, mailboxes.contains(where: { $0.plan.menu.map { $0.pin == nil } ?? false }) {
+            problems.append(
+                root.problem(
+                    \Keys.behaviour,
+                    "has a voicemail.menu without a pin at a SIP account, where a caller may give itself the name of an owner; give the "
+                        + "menu pin_file or pin_env"))
+        }
         let lists = Set(mailboxes.map(\.plan.notices).filter { !$0.isEmpty })
         if lists.count > 1 {
             problems.append(

@@ -33,10 +33,12 @@ enum MenuConfiguration {
             problems.append(section.problem(\.pin, "must be 6 to 12 digits, because a telephone has no other keys"))
         }
         section.require(\.owners, &problems)
-        if let owners, owners.contains(where: { $0.text == "*" }), !section.has(\.pin) {
+        if let owners, owners.contains(where: { $0.text.contains("*") || $0.text.contains("?") }), !section.has(\.pin) {
             problems.append(
                 section.problem(
-                    \.owners, "contains *, so every caller would hear the messages; name the owners, or give a pin"))
+                    \.owners,
+                    "has a pattern, so any caller of that name would hear the messages; name the owners, or give a pin"
+                ))
         }
         checkPrompts(section, say, prompts, &problems)
         guard let owners else { return nil }

@@ -17,7 +17,7 @@ struct handset_program {
     uint64_t mark;
 };
 
-/// Has processes whose parents have ended come to this one, so that what programs leave behind is found even without its variables. For
+/// Has processes whose parents have ended come to this one from its first program on, so that what programs leave behind is found even without its variables. For
 /// processes whose only children besides programs are in their own process group. Returns 0, or a negative errno.
 int handset_programs_adopt(void);
 

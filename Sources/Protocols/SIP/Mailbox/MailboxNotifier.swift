@@ -35,6 +35,8 @@ struct MailboxNotifier: Sendable {
         let request: SIPRequest
         let flow: SIPFlow
         let attempts: Int
+        /// It says that the subscription has ended.
+        var isFinal = false
     }
 
     /// When a recipient gets its next NOTIFY.
@@ -368,7 +370,8 @@ struct MailboxNotifier: Sendable {
         Self.fill(&request, subscription.event.description, state, known)
         let flow = subscription.dialog.flow
         let (number, prepared) = messages.prepare(request, by: flow)
-        let notice = Notice(number: number, request: prepared, flow: flow, attempts: attempts)
+        let notice = Notice(
+            number: number, request: prepared, flow: flow, attempts: attempts, isFinal: subscription.end != nil)
         subscription.pace.begin(notice, summary ?? MessageSummary(new: 0, old: 0), at: now)
         effects.append(.send(number, prepared, flow))
     }
@@ -437,12 +440,14 @@ struct MailboxNotifier: Sendable {
     ) {
         guard var subscription = subscriptions[id], let notice = subscription.pace.pending else { return }
         subscription.pace.pending = nil
-        switch Self.outcome(notice, status, response, &messages) {
+        let outcome = Self.outcome(notice, status, response, &messages)
+        switch outcome {
         case .again:
             send(&subscription, mailbox?.summary, attempts: notice.attempts + 1, &messages, at: now, into: &effects)
-        case .later(let wait) where subscription.end == nil: subscription.pace.retry(after: wait, at: now)
-        case .delivered where subscription.end == nil: break
-        case .delivered, .later: return subscriptions[id] = nil
+        case .delivered, .later:
+            // One that was on its way when the subscription ended does not say so; the last one follows.
+            if notice.isFinal { return subscriptions[id] = nil }
+            if case .later(let wait) = outcome { subscription.pace.retry(after: wait, at: now) }
         case .refused:
             // The peer does not know the subscription, or is gone (RFC 6665 §4.2.2).
             subscriptions[id] = nil

@@ -218,12 +218,18 @@ public final class ExchangeStore: StateStore {
         }
     }
 
-    /// Brings the write-ahead log into the file and lets go of it.
+    /// Brings the write-ahead log into the file and lets go of it. A log to which another program has written stays as it is: SQLite copies
+    /// it back without looking at its checksums, and would spoil the file.
     public func close() {
-        // If this fails, the stored times stay valid and the log complements the file; the next process that opens it
-        // continues from there.
-        try? database.write { [clock] connection in
-            _ = try StoredClock(connection: connection, clock: clock).follow()
+        let isWhole = files.withLock { $0.isWhole() }
+        if isWhole {
+            // If this fails, the stored times stay valid and the log complements the file; the next process that opens it
+            // continues from there.
+            try? database.write { [clock] connection in
+                _ = try StoredClock(connection: connection, clock: clock).follow()
+            }
+        } else {
+            try? database.withConnection { $0.keepLogWhenClosing() }
         }
         database.close()
         lock.release()

@@ -95,6 +95,17 @@ struct OpenFiles: ~Copyable {
         (database.stamp, logEntry.stamp) = (stamp, logStamp)
     }
 
+    /// Whether a restart would find in the files what was written: they are where they were, no other program has written to one, and all
+    /// of the log can be read.
+    mutating func isWhole() -> Bool {
+        do {
+            try check()
+            return log.verify()
+        } catch {
+            return false
+        }
+    }
+
     private mutating func spoil(_ file: String) -> StoreError {
         let error = StoreError(spoiled: file, path)
         fault = error

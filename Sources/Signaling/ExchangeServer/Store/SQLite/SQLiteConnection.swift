@@ -80,6 +80,9 @@ final class SQLiteConnection: @unchecked Sendable {
         unsafe sqlite3_close(connection)
     }
 
+    /// Has closing leave the log as it is, for the next process to read.
+    func keepLogWhenClosing() { _ = unsafe handset_sqlite_keep_log(connection) }
+
     /// Counts the log's frames from now on, and leaves it to ``checkpoint()`` to copy them back.
     func countLogFrames() {
         // The count lives as long as the connection, which calls this in commits alone.
