@@ -36,8 +36,7 @@ public struct PortLine: ~Copyable, Sendable {
     /// Of a joined call: sound of its peer was passed.
     private var hasSpoken = false
     /// Of a mixer's call: frames that are encoded for several calls.
-    private var shared: SharedFrameReader?
-    private var sharedFrame: SharedFrame?
+    private var shared: OutOfLine<SharedFrameReader>?
     /// How turns were taken so far; nil if that is not followed.
     public var summary: TurnSummary? { @_noAllocation @_noLocks get { report.turns } }
 
@@ -47,7 +46,7 @@ public struct PortLine: ~Copyable, Sendable {
         turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal?,
         joined: JoinedQueue? = nil, shared: consuming SharedFrameReader? = nil
     ) {
-        self.shared = shared
+        if let shared { self.shared = .some(OutOfLine(shared)) }
         self.joined = joined
         widestRate = rate.rawValue
         self.heard = heard
@@ -81,7 +80,7 @@ public struct PortLine: ~Copyable, Sendable {
             leaveOutLateSound()
             let position = queue.position
             count = queue.read(into: &sending)
-            sharedFrame = edge.isAtRest && count == sending.count ? shared?.take(at: position) : nil
+            shared?.value.provided(edge.isAtRest && count == sending.count ? position : nil)
             report.consumed &+= count
             joined?.noteRest(queue.count)
         }
@@ -96,13 +95,16 @@ public struct PortLine: ~Copyable, Sendable {
     /// were provided: once.
     @_noAllocation @_noLocks
     package mutating func takeSharedFrame() -> SharedFrame? {
-        defer { sharedFrame = nil }
-        return sharedFrame
+        shared?.value.take()
     }
+
+    /// The samples of the last frame are not sent as they are.
+    @_noAllocation @_noLocks
+    package mutating func changeFrame() { shared?.value.provided(nil) }
 
     /// Notifies a mixer of how the call sends what it hears.
     @_noAllocation @_noLocks
-    package mutating func note(_ sharing: FrameSharing) { shared?.note(sharing) }
+    package mutating func note(_ sharing: FrameSharing) { shared?.value.note(sharing) }
 
     /// Runs one frame in which the caller hears something else: what a program has queued waits, and the program receives what the caller
     /// says. What a mixer sends is of this moment, and is left out: the caller hears the mix without delay afterwards.

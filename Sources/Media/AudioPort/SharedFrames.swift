@@ -91,6 +91,8 @@ struct SharedFrameReader: ~Copyable, Sendable {
     private var told = FrameSharing.alone
     /// A frame of samples that were not read yet.
     private var later: SharedFrame?
+    /// Where in the queue the samples were that were provided last, if nothing has changed them.
+    private var position: Int?
 
     /// Both sides.
     static func pair() -> SharedFramePair {
@@ -109,9 +111,15 @@ struct SharedFrameReader: ~Copyable, Sendable {
         self.manners = manners
     }
 
-    /// The frame of the samples at a position of the queue; nil if there is none. Those before it are dropped.
+    /// The call was provided with samples that were at this position of the queue; nil if they were changed on the way.
     @_noAllocation @_noLocks
-    mutating func take(at position: Int) -> SharedFrame? {
+    mutating func provided(_ position: Int?) { self.position = position }
+
+    /// The frame of the samples that were provided last, once; nil if there is none. Those before it are dropped.
+    @_noAllocation @_noLocks
+    mutating func take() -> SharedFrame? {
+        guard let position else { return nil }
+        self.position = nil
         while true {
             if let next = later {
                 guard next.position <= position else { return nil }

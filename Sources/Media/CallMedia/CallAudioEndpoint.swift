@@ -42,8 +42,6 @@ struct CallAudioEndpoint: ~Copyable {
     private var announcementYields = false
     /// Joins what is heard one after the other.
     private var edge = SoundEdge()
-    /// The last frame as a mixer has encoded it for several calls, if that is what is sent.
-    private var sharedFrame: SharedFrame?
     /// The call's port at the sound card, if it has one.
     var port: CardPort?
     private(set) var counters = Counters()
@@ -130,8 +128,10 @@ struct CallAudioEndpoint: ~Copyable {
             fill(&sending, received: received)
         }
         position &+= received.count
-        sharedFrame =
-            announced || !edge.isAtRest ? nil : isBridged ? bridge?.takeSharedFrame() : line?.takeSharedFrame()
+        if announced || !edge.isAtRest {
+            line?.changeFrame()
+            bridge?.changeFrame()
+        }
         edge.join(&sending)
         if announced, !announces { edge.expectCut() }
         note(sending, in: &counters.sent)
@@ -142,8 +142,8 @@ struct CallAudioEndpoint: ~Copyable {
     /// The frame of the last ``exchange(received:isMadeUp:sending:)`` as a mixer has encoded it for several calls: once.
     @_noAllocation @_noLocks
     mutating func takeSharedFrame() -> SharedFrame? {
-        defer { sharedFrame = nil }
-        return sharedFrame
+        let hearsBridge = isBridged
+        return hearsBridge ? bridge?.takeSharedFrame() : line?.takeSharedFrame()
     }
 
     /// Notifies the mixer that the call hears, if it hears one, of how the call sends.

@@ -25,8 +25,10 @@ struct SentSound: ~Copyable {
     private enum Stream: BitwiseCopyable {
         /// Those of this call's encoder.
         case own
-        /// Those that a mixer has encoded for several calls, in this way.
-        case shared(EncoderSettings)
+        /// Those that a mixer has encoded for several calls.
+        case shared
+        /// Those of a mixer until this call was to encode in another way.
+        case left
         /// Those of a mixer until sound was interrupted.
         case interrupted
     }
@@ -51,24 +53,32 @@ struct SentSound: ~Copyable {
                 settings.bitrateBps <= SharedFrame.highestBitrateBps,
                 settings.frameDuration.samples == Self.sharedSamples
             else { return .alone }
-            if case .shared(let followed) = stream, followed == settings { return .follows(settings) }
-            return .ready(settings)
+            return switch stream {
+            case .shared: .follows(settings)
+            case .own, .left, .interrupted: .ready(settings)
+            }
         }
     }
 
     @_noAllocation @_noLocks
     private func canSend(_ frame: SharedFrame) -> Bool {
         guard frame.settings == encoder.settings else { return false }
-        if case .shared(let followed) = stream, followed == frame.settings { return true }
-        return frame.isIndependent
+        return switch stream {
+        case .shared: true
+        case .own, .left, .interrupted: frame.isIndependent
+        }
     }
+
+    /// This call is to encode in another way than the frames that it has sent.
+    @_noAllocation @_noLocks
+    private mutating func leaveSharedStream() { if case .shared = stream { stream = .left } }
 
     /// Has this call's encoder continue where the frames of a mixer end.
     @_noAllocation @_noLocks
     private mutating func returnToOwnStream(through frame: inout EncodedFrame) {
         switch stream {
         case .own: return
-        case .shared: restart(&encoder, behind: previous, Self.sharedSamples, through: &frame)
+        case .shared, .left: restart(&encoder, behind: previous, Self.sharedSamples, through: &frame)
         case .interrupted: restart(&encoder, behind: previous, 0, through: &frame)
         }
         stream = .own
@@ -101,10 +111,10 @@ struct SentSound: ~Copyable {
     ) -> Written {
         let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
         let repeats = repeatsFrames
-        encoder.expect(soundRate: rate)
+        if encoder.expect(soundRate: rate) { leaveSharedStream() }
         let encoded: Int
         if let shared, canSend(shared) {
-            stream = .shared(shared.settings)
+            stream = .shared
             keep(samples, count, in: &previous)
             encoded = repeats ? copy(shared, into: &frame) : copy(shared, into: &packet, room)
         } else {
@@ -148,7 +158,10 @@ struct SentSound: ~Copyable {
     @_noAllocation @_noLocks
     mutating func interrupt() {
         marker = true
-        if case .shared = stream { stream = .interrupted }
+        switch stream {
+        case .own: return
+        case .shared, .left, .interrupted: stream = .interrupted
+        }
     }
 
     /// An event was sent in place of sound: what follows is a new talk spurt, and repeats nothing, because copies are of the packets
@@ -177,8 +190,10 @@ struct SentSound: ~Copyable {
     /// Encodes as the control says from the next frame on.
     @_noAllocation @_noLocks
     mutating func follow(_ control: RateController) {
+        let before = encoder.settings
         encoder.set(bitrateBps: control.bitrateBps)
         encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
+        if before != encoder.settings { leaveSharedStream() }
     }
 
     /// Sends in other formats from the next frame on, and leaves the encoder that is not needed any more in the change.
@@ -193,6 +208,7 @@ struct SentSound: ~Copyable {
             stream = .own
         }
         encoder.set(change.settings)
+        leaveSharedStream()
         leastExpectedLossPercent = change.settings.expectedLossPercent
         marker = true
     }

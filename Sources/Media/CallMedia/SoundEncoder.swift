@@ -8,13 +8,23 @@ struct SoundEncoder: ~Copyable {
     private let law: G711?
     private var opusDelaySamples = 0
     /// An empty encoder, which encodes nothing.
-    let isEmpty: Bool
+    var isEmpty: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .none = law, case .none = settings else { return false }
+            return true
+        }
+    }
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?
     /// How Opus encodes, without what only saves effort; nil for other codecs.
     private(set) var settings: EncoderSettings?
     /// The complexity of Opus, 0…10; nil for other codecs, which have none.
-    private(set) var complexity: Int?
+    var complexity: Int? {
+        @_noAllocation @_noLocks get {
+            guard let settings else { return nil }
+            return Self.clamped(settings.complexity)
+        }
+    }
     private var complexityLimit = 10
     /// Opus refers to no frame before the next one.
     private var beginsAnew = false
@@ -27,14 +37,12 @@ struct SoundEncoder: ~Copyable {
     /// Makes an empty one.
     init() {
         law = nil
-        isEmpty = true
     }
 
     /// - Parameter describesNoise: Silence may be described rather than sent, if the settings say so: comfort noise was
     ///   agreed on. Opus needs no such agreement.
     init(_ codec: SoundCodec, _ settings: EncoderSettings, describesNoise: Bool = false) throws(OpusError) {
         law = codec.law
-        isEmpty = false
         if codec.law != nil, describesNoise, settings.dtx { silence = SilenceDetector() }
         if let law = codec.law {
             narrowband = G711Encoder(law)
@@ -43,7 +51,6 @@ struct SoundEncoder: ~Copyable {
             opusDelaySamples = encoder.lookaheadSamples
             opus = consume encoder
             self.settings = settings
-            complexity = Self.clamped(settings.complexity)
             widestBand = settings.maxBandwidth
         }
     }
@@ -123,7 +130,6 @@ struct SoundEncoder: ~Copyable {
         var taken = settings
         (taken.application, taken.channels) = (made.application, made.channels)
         self.settings = taken
-        complexity = Self.clamped(settings.complexity)
         applyComplexity()
         widestBand = settings.maxBandwidth
         applyBand()
@@ -134,11 +140,14 @@ struct SoundEncoder: ~Copyable {
     /// Opus spends neither bits nor time on what narrowband cannot hold: at complexity 5 that takes 0.65 of the time of
     /// fullband. Wideband takes more than fullband, so that a higher rate changes nothing. Opus narrows at once, and widens in
     /// the next pause, or after 5 s of speech.
+    ///
+    /// - Returns: Whether it encodes in another way from now on.
     @_noAllocation @_noLocks
-    mutating func expect(soundRate rate: Int) {
-        guard (rate <= Self.narrowRate) != isNarrow else { return }
+    mutating func expect(soundRate rate: Int) -> Bool {
+        guard (rate <= Self.narrowRate) != isNarrow else { return false }
         isNarrow.toggle()
         applyBand()
+        return true
     }
 
     /// Samples a second of narrowband.

@@ -58,6 +58,10 @@ extension Oracle {
     private func expectEnd(ofCall id: String, with user: String?) -> (OperatorResult) -> Bool {
         let running = (calls[id] ?? []).filter { call in user.map { call.invitee.bearer == account($0) } ?? true }
         guard let call = running.first else { return { $0 == .refused(.unknownCall) } }
+        // A call ends with a session that can no longer be resumed, once the timer has had its turn.
+        guard running.allSatisfy({ isAlive(seat(at: $0.inviter)) && isAlive(seat(at: $0.invitee)) }) else {
+            return { [.done(ended: 1), .refused(.unknownCall), .refused(.severalCalls)].contains($0) }
+        }
         guard running.count == 1 else { return { $0 == .refused(.severalCalls) } }
         calls[id]?.removeAll { $0 == call }
         for (place, peer) in [(call.inviter, call.invitee), (call.invitee, call.inviter)] {

@@ -54,14 +54,14 @@ public struct EncoderSettings: Equatable, BitwiseCopyable, Sendable {
     public var channels = 1
     /// Bits a second the encoder aims at: 6 000 to 510 000.
     public var bitrateBps = 32_000
-    /// All packets of a duration have the same size, so that sizes reveal nothing of the sound.
-    public var constantBitrate = false
     /// 0 (cheapest) to 10 (best).
     public var complexity = 5
-    /// In-band forward error correction: each packet may carry a coarse copy of the frame before it (RFC 6716 §2.1.7).
-    public var fec = true
     /// Loss the encoder should expect, 0 to 100 percent. It decides how many bits go to FEC; at 0 none do.
     public var expectedLossPercent = 0
+    /// All packets of a duration have the same size, so that sizes reveal nothing of the sound.
+    public var constantBitrate = false
+    /// In-band forward error correction: each packet may carry a coarse copy of the frame before it (RFC 6716 §2.1.7).
+    public var fec = true
     /// Discontinuous transmission: silence encodes to packets of at most two bytes, which need not be sent.
     public var dtx = false
     /// The application that libopus optimises for. Default: closest to the input, so that an echo equals the original.
