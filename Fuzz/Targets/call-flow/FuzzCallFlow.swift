@@ -59,5 +59,7 @@ private func readServer(_ bytes: [UInt8]) {
             return .success(FlowPage(document, at: address))
         }, length: { _ in .success(.seconds(1)) },
         note: { time, _ in require(time <= .seconds(36_000), "a call is limited") })
-    require(requests <= FlowCourse.mostRequests, "requests of a call are limited")
+    // Those of a call in a queue do not count; each of the ten seconds of a queue limits them.
+    let most = FlowCourse.mostRequests * (1 + 11 * FlowCourse.mostIdleRequests)
+    require(requests <= most, "requests of a call are limited")
 }
