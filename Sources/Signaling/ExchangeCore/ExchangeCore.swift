@@ -25,15 +25,17 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     private var trunks: Trunks
     private var deadlines = Deadlines()
 
-    /// - Parameter run: Random bits, others for each run of the exchange.
-    package init(accounts: [Account], settings: Settings = Settings(), run: RunSeed) {
+    /// - Parameters:
+    ///   - run: Random bits, others for each run of the exchange, and for each shard.
+    ///   - shard: Which one it is of several; its ids begin with it.
+    package init(accounts: [Account], settings: Settings = Settings(), run: RunSeed, shard: Shard? = nil) {
         self.settings = settings
         self.accounts = Accounts(accounts, settings)
         sessions = Sessions(settings)
         invites = Invites(settings)
         pushes = Pushes(settings.push, seed: run.number)
         streams = EventStreams(window: settings.resumeWindow)
-        effects = Effects(settings.kept, run: run, isTracing: settings.tracesInvites)
+        effects = Effects(settings.kept, run: run, shard: shard, isTracing: settings.tracesInvites)
         presence = PresenceSubscribers(isAllowed: settings.tellsPresence)
         trunks = Trunks(settings.trunks)
     }

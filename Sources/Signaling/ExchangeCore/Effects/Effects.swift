@@ -25,15 +25,16 @@ struct Effects: Sendable {
     private(set) var counters = CoreCounters()
     private var asked: [Effect] = []
     private var ids: IDSource
-    /// The number of the newest body of an event.
-    private var lastBody: UInt64 = 0
+    /// The number of the newest body of an event. One transaction may have bodies of several shards, each with numbers of its own.
+    private var lastBody: UInt64
     /// Whether steps of invites are put out.
     let isTracing: Bool
 
-    init(_ limits: StorageQuota.Limits, run: RunSeed, isTracing: Bool = false) {
+    init(_ limits: StorageQuota.Limits, run: RunSeed, shard: Shard? = nil, isTracing: Bool = false) {
         self.isTracing = isTracing
         budget = Budget(limits)
-        ids = IDSource(run)
+        ids = IDSource(run, shard: shard)
+        lastBody = UInt64(shard?.number ?? 0) << 56
     }
 
     // MARK: - For the core
@@ -50,7 +51,7 @@ struct Effects: Sendable {
     mutating func goOn(from earlier: CoreCounters) { counters = earlier }
 
     /// Continues numbering bodies above those that are on disk.
-    mutating func goOn(afterBody number: UInt64) { lastBody = number }
+    mutating func goOn(afterBody number: UInt64) { lastBody += number }
 
     // MARK: - For parts
 
@@ -78,8 +79,11 @@ struct Effects: Sendable {
         counters[keyPath: counter] += number
     }
 
-    /// An unpredictable id that no other run makes.
+    /// An unpredictable id that no other run makes. With several shards it says which one has what it names.
     mutating func nextID<Kind>(_ kind: String) -> Identifier<Kind> { ids.next(kind) }
+
+    /// The id of a group, whose shard is that of its name (``Shard/init(of:)``), whether a client gave it or not.
+    mutating func nextGroupID() -> GroupID { ids.next("group", saysShard: false) }
 
     /// Encodes an event once for all its receivers.
     mutating func body(of event: ExchangeEvent) -> EventBody { body(try? EventText(event)) }
@@ -168,13 +172,20 @@ package struct RunSeed: Sendable {
 /// HMAC-SHA256, with a key of this run alone, over a rising number.
 struct IDSource: Sendable {
     private let seed: RunSeed
+    /// Begins the part of a name behind its kind.
+    private let prefix: String
     private var count: UInt64 = 0
 
-    init(_ seed: RunSeed) { self.seed = seed }
+    /// - Parameter shard: Which the names begin with; nil in an exchange that has one core for all users.
+    init(_ seed: RunSeed, shard: Shard? = nil) {
+        self.seed = seed
+        prefix = shard?.prefix ?? ""
+    }
 
     /// The next name, such as `invite-0b5f9e3ad2c14f7f8e6d1c0b9a887766`.
-    mutating func next<Kind>(_ kind: String) -> Identifier<Kind> {
+    mutating func next<Kind>(_ kind: String, saysShard: Bool = true) -> Identifier<Kind> {
         count += 1
-        return Identifier(ours: "\(kind)-\(Hexadecimal.text(seed.code("\(count)").prefix(16)))")
+        return Identifier(
+            ours: "\(kind)-\(saysShard ? prefix : "")\(Hexadecimal.text(seed.code("\(count)").prefix(16)))")
     }
 }

@@ -85,7 +85,7 @@ struct Groups: Sendable {
         for member in members { try checkRoom(for: member, addedBy: owner, acquaintances) }
 
         let group = Group(
-            id: params.group ?? effects.nextID("group"), name: params.name, owner: owner, members: members)
+            id: params.group ?? effects.nextGroupID(), name: params.name, owner: owner, members: members)
         try effects.afford(Weight.of(group) + 2 * Weight.record + members.count * Weight.entry * 5)
         changed.insert(group.id)
         restore(group)
