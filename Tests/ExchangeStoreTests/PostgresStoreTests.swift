@@ -2,6 +2,7 @@
 import Core
 import ExchangeCore
 import Foundation
+import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
@@ -72,7 +73,19 @@ private enum EveryChange {
             step("bob", .rang(inviter: "alice", inviterDevice: "a", group: "g")), step("bob", .answered(device: "b")),
             step("bob", .ended(reason: "completed", durationMilliseconds: 7)),
             step("bob", .ended(reason: "late", durationMilliseconds: 8)),
-            .pruned(eventsBefore: now, recordsBefore: now),
+        ] + letters + [.pruned(eventsBefore: now, recordsBefore: now)]
+    }
+
+    /// Two of three letters, in the wrong order, and how far they have come.
+    private static var letters: [Change] {
+        guard let one = Shard(0), let two = Shard(63), let body = KeptJSON(["n": 1]) else { return [] }
+        func letter(_ number: UInt64) -> Change { .letter(Letter(from: one, to: two, number: number, body: body)) }
+        let epoch = OwnerEpoch(timeline: "2", number: 7)
+        return [
+            letter(1), letter(3), letter(2), .lettersForgotten(from: one, to: two, upTo: 1),
+            .letterMarks(StoredLetterMarks(shard: two, peer: one)),
+            .letterMarks(StoredLetterMarks(shard: two, peer: one, acknowledged: 1, consumed: 9, peerEpoch: epoch)),
+            .letterMarks(StoredLetterMarks(shard: one, peer: two, acknowledged: 1)),
         ]
     }
 
@@ -109,6 +122,9 @@ private enum EveryChange {
         case .streamForgotten: "streamForgotten"
         case .record: "record"
         case .pruned: "pruned"
+        case .letter: "letter"
+        case .lettersForgotten: "lettersForgotten"
+        case .letterMarks: "letterMarks"
         }
     }
 }
@@ -124,6 +140,7 @@ struct PostgresStoreTests {
         #expect(saved.added == other.added && saved.fileUsers == other.fileUsers)
         #expect(Set(saved.acquaintances) == Set(other.acquaintances) && saved.calls == other.calls)
         #expect(Set(saved.streams) == Set(other.streams) && saved.events == other.events)
+        #expect(saved.letters == other.letters && saved.letterMarks == other.letterMarks)
     }
 
     @Test("Each kind of change, written once or twice, is read as from SQLite")
@@ -131,7 +148,7 @@ struct PostgresStoreTests {
         let folder = try Folder()
         let clock = ScriptedClock()
         let changes = EveryChange.changes(at: clock.now)
-        #expect(Set(changes.map(EveryChange.name)).count == 30)
+        #expect(Set(changes.map(EveryChange.name)).count == 33)
         let sqlite = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         defer { sqlite.close() }
         let database = try database()

@@ -71,6 +71,8 @@ extension ExchangeScenario {
             case .group(let group): saved.groups = saved.groups.filter { $0.id != group.id } + [group]
             case .groupForgotten(let id): saved.groups.removeAll { $0.id == id }
             case .record, .pruned, .pushDied, .deadPushesPruned: break
+            // No core writes letters yet.
+            case .letter, .lettersForgotten, .letterMarks: break
             }
         }
         return saved

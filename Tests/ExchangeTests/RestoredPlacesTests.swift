@@ -24,7 +24,7 @@ private func saved(_ changes: [Change]) -> Saved {
         case .tokenForgotten, .loginForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten,
             .streamForgotten, .record, .pruned, .eventsPruned, .push, .pushForgotten, .pushDied, .deadPushesPruned,
             .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .userAdded, .userForgotten,
-            .fileUsers:
+            .fileUsers, .letter, .lettersForgotten, .letterMarks:
             break
         }
     }

@@ -65,10 +65,11 @@ extension Weight {
         case .group(let group): record + (group.name?.utf8.count ?? 0) + place * group.members.count
         case .pushTargets(let device): record + of(device.targets)
         case .fileUsers(let users): record + place * users.count
+        case .letter(let letter): letter.bytes
         case .token, .tokenForgotten, .login, .loginForgotten, .sessionForgotten, .inviteForgotten, .groupForgotten,
             .pushForgotten, .deadPushesPruned, .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .call,
             .callForgotten, .userAdded, .userForgotten, .sequenceReserved, .eventsForgotten, .eventsPruned,
-            .streamForgotten, .record, .pruned:
+            .streamForgotten, .record, .pruned, .lettersForgotten, .letterMarks:
             record
         }
     }

@@ -68,6 +68,12 @@ public enum Change: Hashable, Sendable {
     case record(CallStep)
     /// Time has come to drop what is older than retention allows.
     case pruned(eventsBefore: Instant, recordsBefore: Instant)
+    /// A shard's core has written to another's.
+    case letter(Letter)
+    /// Letters from one shard to another were consumed, up to this number.
+    case lettersForgotten(from: Shard, to: Shard, upTo: UInt64)
+    /// How far the letters between a shard and another have come.
+    case letterMarks(StoredLetterMarks)
 }
 
 /// A token as stored: its digest, never the token itself.

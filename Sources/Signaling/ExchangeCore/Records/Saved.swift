@@ -55,6 +55,10 @@ public struct Saved: Sendable {
     public var streams: [Stream] = []
     /// Events, each principal's in the order of their numbers.
     public var events: [StoredEvent] = []
+    /// Letters that were not acknowledged, those of each pair of shards in the order of their numbers.
+    public var letters: [Letter] = []
+    /// How far letters have come.
+    public var letterMarks: [StoredLetterMarks] = []
 
     /// Nothing at all.
     public init() {}

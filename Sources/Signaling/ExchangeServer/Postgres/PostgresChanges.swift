@@ -80,6 +80,28 @@ struct PostgresChanges {
             pruneEvents(before: times.milliseconds(eventsBefore))
             self.recordsBefore = times.milliseconds(recordsBefore)
         case .eventsPruned(let before): pruneEvents(before: times.milliseconds(before))
+        case .letter(let letter):
+            run(
+                """
+                INSERT INTO letters (sender, receiver, number, body) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (sender, receiver, number) DO UPDATE SET body = excluded.body
+                """,
+                [Int64(letter.from.number), Int64(letter.to.number), Int64(clamping: letter.number), letter.body.text])
+        case .lettersForgotten(let sender, let receiver, let number):
+            run(
+                "DELETE FROM letters WHERE sender = $1 AND receiver = $2 AND number <= $3",
+                [Int64(sender.number), Int64(receiver.number), Int64(clamping: number)])
+        case .letterMarks(let marks):
+            run(
+                """
+                INSERT INTO letter_marks (shard, peer, acknowledged, consumed, peer_epoch) VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT (shard, peer) DO UPDATE SET acknowledged = excluded.acknowledged,
+                    consumed = excluded.consumed, peer_epoch = excluded.peer_epoch
+                """,
+                [
+                    Int64(marks.shard.number), Int64(marks.peer.number), Int64(clamping: marks.acknowledged),
+                    Int64(clamping: marks.consumed), marks.peerEpoch?.description,
+                ])
         }
     }
 

@@ -3,7 +3,7 @@
 /// A version that has been released is never changed; what is new becomes a step of its own.
 enum PostgresSchema {
     /// What brings the schema from each version to the next; the first from nothing.
-    static let steps = [first, second, third]
+    static let steps = [first, second, third, fourth]
     static var version: Int64 { Int64(steps.count) }
 
     /// The SQLSTATE of ``first``'s function `confirm` when another process owns the database.
@@ -27,6 +27,19 @@ enum PostgresSchema {
             backend integer PRIMARY KEY, began timestamptz NOT NULL, name text NOT NULL, url text, ready boolean NOT NULL
         );
         UPDATE handset.exchange SET version = 3;
+        """
+
+    /// What shards write to each other. It may be repeated, like the second.
+    private static let fourth = """
+        CREATE TABLE IF NOT EXISTS handset.letters (
+            sender bigint NOT NULL, receiver bigint NOT NULL, number bigint NOT NULL, body text NOT NULL,
+            PRIMARY KEY (sender, receiver, number)
+        );
+        CREATE TABLE IF NOT EXISTS handset.letter_marks (
+            shard bigint NOT NULL, peer bigint NOT NULL, acknowledged bigint NOT NULL, consumed bigint NOT NULL,
+            peer_epoch text, PRIMARY KEY (shard, peer)
+        );
+        UPDATE handset.exchange SET version = 4;
         """
 
     /// Names are compared by their bytes, in any language of the database. `rowid` is the order of writing, as in SQLite.

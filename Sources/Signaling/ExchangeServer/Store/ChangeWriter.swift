@@ -77,6 +77,24 @@ struct ChangeWriter {
             try pruneEvents(before: times.milliseconds(eventsBefore))
             removal.outdated = recordTimes.milliseconds(recordsBefore)
         case .eventsPruned(let before): try pruneEvents(before: times.milliseconds(before))
+        case .letter(let letter):
+            try run(
+                "INSERT OR REPLACE INTO letters (sender, receiver, number, body) VALUES (?, ?, ?, ?)",
+                [letter.from.number, letter.to.number, Int64(clamping: letter.number), letter.body.text])
+        case .lettersForgotten(let sender, let receiver, let number):
+            try run(
+                "DELETE FROM letters WHERE sender = ? AND receiver = ? AND number <= ?",
+                [sender.number, receiver.number, Int64(clamping: number)])
+        case .letterMarks(let marks):
+            try run(
+                """
+                INSERT OR REPLACE INTO letter_marks (shard, peer, acknowledged, consumed, peer_epoch)
+                VALUES (?, ?, ?, ?, ?)
+                """,
+                [
+                    marks.shard.number, marks.peer.number, Int64(clamping: marks.acknowledged),
+                    Int64(clamping: marks.consumed), marks.peerEpoch?.description,
+                ])
         }
     }
 

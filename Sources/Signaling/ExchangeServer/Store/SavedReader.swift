@@ -59,7 +59,30 @@ struct SavedReader<Source: RowSource> {
         }
         saved.streams = try streams()
         saved.events = try events()
+        saved.letters = try database.values(of: .letters) { row in
+            Letter(
+                from: try shard("sender", row), to: try shard("receiver", row),
+                number: UInt64(clamping: try row.decode(Int64.self, forColumn: "number")),
+                body: try KeptJSON(text: try row.decode(forColumn: "body")))
+        }
+        saved.letterMarks = try database.values(of: .letterMarks) { row in
+            StoredLetterMarks(
+                shard: try shard("shard", row), peer: try shard("peer", row),
+                acknowledged: UInt64(clamping: try row.decode(Int64.self, forColumn: "acknowledged")),
+                consumed: UInt64(clamping: try row.decode(Int64.self, forColumn: "consumed")),
+                peerEpoch: try row.decode(String?.self, forColumn: "peer_epoch").map(epoch))
+        }
         return saved
+    }
+
+    private func shard(_ column: String, _ row: Source.Row) throws -> Shard {
+        guard let shard = Shard(try row.decode(Int.self, forColumn: column)) else { throw MissingValue(column: column) }
+        return shard
+    }
+
+    private func epoch(_ text: String) throws -> OwnerEpoch {
+        guard let epoch = OwnerEpoch(text) else { throw MissingValue(column: "peer_epoch") }
+        return epoch
     }
 
     private func push(_ row: Source.Row) throws -> StoredPush? {

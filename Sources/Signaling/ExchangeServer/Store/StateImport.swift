@@ -171,6 +171,7 @@ private struct ImportedTable {
         [
             "tokens", "logins", "sessions", "groups", "push_targets", "invites", "calls", "streams", "event_bodies",
             "events", "outdated_events", "users", "file_users", "acquaintances", "pushes", "call_records",
+            "letters", "letter_marks",
         ].map { ImportedTable(name: $0) } + [
             ImportedTable(
                 name: "dead_pushes",

@@ -18,6 +18,7 @@ enum StoreSchema {
         migrations.add("10 missed sessions", tenth)
         migrations.add("11 users", eleventh)
         migrations.add("12 users file", twelfth)
+        migrations.add("13 letters", thirteenth)
         return migrations
     }
 
@@ -183,6 +184,18 @@ enum StoreSchema {
     private static let twelfth = """
         CREATE TABLE file_users (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
         ALTER TABLE exchange ADD COLUMN file_users_known INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// What shards write to each other; an exchange with one core for all users writes nothing there.
+    private static let thirteenth = """
+        CREATE TABLE letters (
+            sender INTEGER NOT NULL, receiver INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
+            PRIMARY KEY (sender, receiver, number)
+        ) STRICT;
+        CREATE TABLE letter_marks (
+            shard INTEGER NOT NULL, peer INTEGER NOT NULL, acknowledged INTEGER NOT NULL, consumed INTEGER NOT NULL,
+            peer_epoch TEXT, PRIMARY KEY (shard, peer)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.

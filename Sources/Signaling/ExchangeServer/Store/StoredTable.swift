@@ -21,11 +21,13 @@ struct StoredTable: Hashable {
     static let outdatedEvents = StoredTable(name: "outdated_events")
     static let eventBodies = StoredTable(name: "event_bodies")
     static let events = StoredTable(name: "events", order: #""user", guest, room, sequence"#)
+    static let letters = StoredTable(name: "letters", order: "sender, receiver, number")
+    static let letterMarks = StoredTable(name: "letter_marks", order: "shard, peer")
 
     /// All that are read.
     static let all = [
         tokens, logins, sessions, invites, groups, pushTargets, users, fileUsers, acquaintances, pushes, calls, streams,
-        outdatedEvents, eventBodies, events,
+        outdatedEvents, eventBodies, events, letters, letterMarks,
     ]
 
     /// All rows, in their order.
