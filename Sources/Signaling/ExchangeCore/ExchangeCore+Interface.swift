@@ -106,6 +106,9 @@ extension ExchangeCore {
     /// When pushes are to be tried next, by ``Input/pushesAreDue``; `nil` is never.
     package var nextPush: Instant? { mutating get { pushes.nextDeadline } }
 
+    /// Which shard it is of several; its tokens begin with it.
+    package var shard: Shard? { mutating get { effects.shard } }
+
     /// Whether there is room for the tokens of another login.
     package mutating func hasRoomForTokens(of grant: Grant) -> Bool { accounts.hasRoom(for: grant) }
 

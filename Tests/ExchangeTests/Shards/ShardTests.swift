@@ -110,6 +110,30 @@ import Testing
         #expect(numbers.count == 6)
     }
 
+    @Test("Tokens of one of several shards begin with it, and are those of their login's family without it, too")
+    func tokens() throws {
+        let shard = try #require(Shard(47))
+        let whole = RefreshToken()
+        #expect(whole.text.secret.utf8.count == 76 && Shard(namedIn: whole.text) == nil)
+        let part = RefreshToken(after: RefreshToken(whole.text), generation: 18, shard: shard)
+        #expect(part.text.secret.hasPrefix("2f.") && part.text.secret.utf8.count == 79)
+        #expect(Shard(namedIn: part.text) == shard)
+        let back = try #require(RefreshToken(part.text))
+        #expect(back.mark == part.mark && back.digest == part.digest && back.generation == 18)
+        #expect(part.mark.family == whole.mark.family)
+        #expect(RefreshToken(after: part, generation: 19, shard: Shard(1)).mark.family == whole.mark.family)
+        #expect(RefreshToken(Redacted("3f" + part.text.secret)) == nil)
+        #expect(RefreshToken(Redacted(String(part.text.secret.dropLast()))) == nil)
+
+        let access = FreshSecret.accessToken(of: shard)
+        #expect(Shard(namedIn: access) == shard && access.secret.utf8.count == 46)
+        #expect(!SignedToken.isSigned(access.secret) && !SignedToken.isSigned(part.text.secret))
+        #expect(FreshSecret.accessToken(of: nil).secret.utf8.count == 43)
+    }
+
+    @Test("A token that names no shard", arguments: ["", "2f", "2f-", "2F.a", "40.a", "2.fa", "é.a", "eyJ0.eyJ0.a2"])
+    func otherTokens(text: String) { #expect(Shard(namedIn: Redacted(text)) == nil) }
+
     @Test(
         "A text that is no such id names no shard",
         arguments: [

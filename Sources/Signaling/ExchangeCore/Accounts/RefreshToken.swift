@@ -6,7 +6,7 @@ package import SignalWire
 /// All refresh tokens of a login begin with the same 144 random bits, its family, which only a holder of one of these
 /// tokens knows. So an old token is recognised by its family and generation for as long as the login lasts, though
 /// nothing of the token itself is kept. The three parts are 18, 6 and 33 bytes in base64url: each ends with a whole
-/// character, so that there is one way to write a token.
+/// character, so that there is one way to write a token. With several shards the one that has the login is named before them, as `2f.`.
 package struct RefreshToken: Hashable, Sendable {
     /// What an old token is known by.
     package struct Mark: Hashable, Sendable {
@@ -28,27 +28,30 @@ package struct RefreshToken: Hashable, Sendable {
 
     package let text: Redacted<String>
     let generation: UInt64
-    private var family: Substring { text.secret.prefix(Self.familyLength) }
+    private let family: Redacted<String>
 
-    package var mark: Mark { Mark(family: SecretDigest(of: String(family)), generation: generation) }
+    package var mark: Mark { Mark(family: SecretDigest(of: family.secret), generation: generation) }
     package var digest: SecretDigest { SecretDigest(of: text.secret) }
 
     /// A new one.
     ///
-    /// - Parameter earlier: One of the same login; `nil` begins a family.
-    package init(after earlier: RefreshToken? = nil, generation: UInt64 = firstGeneration) {
-        let family = earlier.map { String($0.family) } ?? FreshSecret.text(bytes: Self.familyBytes)
+    /// - Parameters:
+    ///   - earlier: One of the same login, with or without a shard; `nil` begins a family.
+    ///   - shard: Which has the login; nil in an exchange that has one core for all users.
+    package init(after earlier: RefreshToken? = nil, generation: UInt64 = firstGeneration, shard: Shard? = nil) {
+        family = earlier?.family ?? Redacted(FreshSecret.text(bytes: Self.familyBytes))
         let number = (0..<Self.generationBytes).reversed().map { UInt8(truncatingIfNeeded: generation >> (8 * $0)) }
-        text = Redacted(family + Base64URL.text(number) + FreshSecret.text(bytes: Self.secretBytes))
+        text = Redacted(
+            (shard?.prefix ?? "") + family.secret + Base64URL.text(number) + FreshSecret.text(bytes: Self.secretBytes))
         self.generation = generation
     }
 
     /// One that a client shows; `nil` if it is none, or from before there were families.
     package init?(_ shown: Redacted<String>) {
-        guard shown.secret.utf8.count == Self.length, let bytes = Base64URL.bytes(of: shown.secret.utf8) else {
-            return nil
-        }
+        let parts = shown.secret.utf8.dropFirst(Shard(namedIn: shown)?.prefix.utf8.count ?? 0)
+        guard parts.count == Self.length, let bytes = Base64URL.bytes(of: parts) else { return nil }
         text = shown
+        family = Redacted(String(Substring(parts.prefix(Self.familyLength))))
         generation = bytes.dropFirst(Self.familyBytes).prefix(Self.generationBytes).reduce(0) { $0 << 8 | UInt64($1) }
     }
 }

@@ -32,6 +32,11 @@ public enum FreshSecret {
     /// 256 random bits from the system, in base64url: 43 characters.
     public static func make() -> Redacted<String> { Redacted(text(bytes: 32)) }
 
+    /// Such a secret as an access token, which names the shard that has the login, if there are several.
+    package static func accessToken(of shard: Shard?) -> Redacted<String> {
+        Redacted((shard?.prefix ?? "") + text(bytes: 32))
+    }
+
     /// Random bytes from the system, in base64url without padding.
     package static func text(bytes count: Int) -> String {
         Base64URL.text(bytes(count))

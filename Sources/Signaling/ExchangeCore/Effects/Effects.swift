@@ -25,6 +25,8 @@ struct Effects: Sendable {
     private(set) var counters = CoreCounters()
     private var asked: [Effect] = []
     private var ids: IDSource
+    /// Which shard this is of several.
+    let shard: Shard?
     /// The number of the newest body of an event. One transaction may have bodies of several shards, each with numbers of its own.
     private var lastBody: UInt64
     /// Whether steps of invites are put out.
@@ -34,6 +36,7 @@ struct Effects: Sendable {
         self.isTracing = isTracing
         budget = Budget(limits)
         ids = IDSource(run, shard: shard)
+        self.shard = shard
         lastBody = UInt64(shard?.number ?? 0) << 56
     }
 

@@ -29,7 +29,7 @@ public struct Shard: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static func < (left: Shard, right: Shard) -> Bool { left.number < right.number }
 }
 
-/// Ids that say which shard has what they name: `invite-2f.0b5f9e3ad2c14f7f8e6d1c0b9a887766`.
+/// Ids and tokens that say which shard has what they name: `invite-2f.0b5f9e3ad2c14f7f8e6d1c0b9a887766`.
 ///
 /// The shard is in the clear, beside the random part: it is no secret and no credential.
 extension Shard {
@@ -40,8 +40,24 @@ extension Shard {
     public init?<Kind>(namedIn id: Identifier<Kind>) {
         let parts = id.text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let dash = parts[0].lastIndex(of: UInt8(ascii: "-")),
-            let text = String(parts[0][parts[0].index(after: dash)...]), text.utf8.count == 2,
-            let number = Int(text, radix: 16), let shard = Shard(number), shard.description == text
+            let shard = Shard(digits: parts[0][parts[0].index(after: dash)...])
+        else { return nil }
+        self = shard
+    }
+
+    /// The shard that a token of the exchange's own making begins with, as `2f.`; nil for another token.
+    package init?(namedIn token: Redacted<String>) {
+        let bytes = token.secret.utf8
+        guard bytes.dropFirst(2).first == UInt8(ascii: "."), let shard = Shard(digits: bytes.prefix(2)) else {
+            return nil
+        }
+        self = shard
+    }
+
+    private init?(digits: Substring.UTF8View) {
+        guard digits.count == 2, let text = String(digits), let number = Int(text, radix: 16),
+            let shard = Shard(number),
+            shard.description == text
         else { return nil }
         self = shard
     }

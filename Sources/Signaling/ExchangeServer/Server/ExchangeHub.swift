@@ -610,8 +610,8 @@ final class ExchangeHub {
     /// Makes an access token, with a refresh token for those who have an account; `nil` if there is no room.
     func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
         guard core.hasRoomForTokens(of: grant), failure == nil else { return nil }
-        let access = FreshSecret.make()
-        let refresh = grant.isAnonymous ? nil : RefreshToken()
+        let access = FreshSecret.accessToken(of: core.shard)
+        let refresh = grant.isAnonymous ? nil : RefreshToken(shard: core.shard)
         handle(
             .tokenIssued(
                 SecretDigest(of: access.secret), grant, refresh: refresh?.digest, mark: refresh?.mark))
@@ -633,8 +633,8 @@ final class ExchangeHub {
             if let login = core.copiedLogin(shownBy: digest, mark: shown?.mark, at: now) { handle(.tokenCopied(login)) }
             throw error
         }
-        let access = FreshSecret.make()
-        let refresh = RefreshToken(after: shown, generation: core.nextGeneration(of: digest))
+        let access = FreshSecret.accessToken(of: core.shard)
+        let refresh = RefreshToken(after: shown, generation: core.nextGeneration(of: digest), shard: core.shard)
         handle(
             .tokenRefreshed(
                 digest, access: SecretDigest(of: access.secret), refresh: refresh.digest, family: refresh.mark.family))
