@@ -274,7 +274,7 @@ let package = Package(
                 "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
                 "CallVoicemail",
                 "ConfigReader", "ControlPlane", "ControlWire",
-                "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
+                "Core", "DomainNames", "Files", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
                 "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Tracing",
@@ -287,7 +287,7 @@ let package = Package(
             "Agent", "DeviceControl",
             [
                 "AudioKit", "AudioDevices", "BlockingWork", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia",
-                "CallMeetings", "ConfigReader", "ControlPlane", "ControlWire", "Core", "Cryptography", "Files",
+                "CallMeetings", "ControlPlane", "ControlWire", "Core", "Files",
                 "HTTPTransport", "JSON", "MediaEngine", "Playout", "Realtime", "Voicemail", "WebConsole", "WebPhone",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),

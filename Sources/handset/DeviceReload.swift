@@ -1,5 +1,6 @@
 internal import CallAgent
 internal import ConfigReader
+internal import ControlPlane
 internal import DeviceControl
 internal import Logging
 internal import Realtime

@@ -36,8 +36,10 @@ actor ExchangeReload {
             let new = try ExchangeConfiguration.read(path: path, fileChecks: .inputs, listen: listen)
             for warning in new.warnings { logger.warning("\(warning)") }
             let takesCertificate = try await server.adopt(new)
+            let areWebhooksTaken = await server.adoptWebhooks(of: new)
             let changed = document.differences(from: self.document)
             let waiting = changed.filter { key in
+                if key == "control.webhooks" { return !areWebhooksTaken }
                 let section = String(key.prefix { $0 != "." && $0 != "[" })
                 return !ExchangeConfiguration.adoptedKeys.contains(section)
                     || (section == "certificate" && !takesCertificate)

@@ -125,7 +125,7 @@ struct EventStreamsTests {
             let (streams, service, listener) = try await loop.submit {
                 let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
                 let desk = ControlDesk(
-                    handler, ControlEventHub(), ControlFront(store, streams, on: loop), nil)
+                    handler, ControlEventHub(), ControlFront(store, streams, on: loop))
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 streams.start()
                 let listener = HTTPListener(

@@ -220,7 +220,7 @@ struct RecordingTests {
             let (desk, service, listener) = try await loop.submit {
                 let streams = EventStreams(store, on: loop, logger: logger) { await handler.levels() }
                 let desk = ControlDesk(
-                    handler, ControlEventHub(), ControlFront(store, streams, on: loop), nil)
+                    handler, ControlEventHub(), ControlFront(store, streams, on: loop))
                 let service = ControlHTTPService(desk, ControlAdmission(), logger: logger)
                 let listener = HTTPListener(
                     service, tls: nil, budget: InboundBudget(limit: 1 << 20),

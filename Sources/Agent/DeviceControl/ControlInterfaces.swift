@@ -1,6 +1,6 @@
 public import CallAgent
 public import ControlPlane
-public import ControlWire
+internal import ControlWire
 public import Logging
 public import NIOCore
 
@@ -62,15 +62,8 @@ public final class ControlInterfaces: Sendable {
         if let event = ControlEvent(event) { await hub.publish(event, of: account) }
     }
 
-    /// Clients of events over HTTP that were disconnected since the start because they did not read; nil without the section
-    /// `control.http`.
-    public func droppedEventClients() async -> Int? { await http?.droppedEventClients() }
-
-    /// Writes of events to disk that failed since the start; nil without the section `control.http`.
-    public var failedEventWrites: Int? { http?.failedWrites }
-
-    /// What has become of events for webhooks, for each server; empty without webhooks.
-    public var webhookFigures: [WebhookFigures] { http?.webhookFigures ?? [] }
+    /// What the interface over HTTP has counted since the start; nil without it.
+    package func figures() async -> ControlFigures? { await http?.figures() }
 
     /// Has other webhooks from now on. Those that remain continue where they are.
     ///

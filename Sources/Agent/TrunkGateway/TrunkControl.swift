@@ -27,7 +27,8 @@ public final class TrunkControl: Sendable {
     ) async throws -> TrunkControl {
         let facts = TrunkFacts(configuration, version: version)
         let host = try await ControlHost.start(
-            socket, configuration.control?.network, historyFolder: configuration.control?.historyFolder, logger: logger
+            socket, configuration.control?.network, historyFolder: configuration.control?.historyFolder,
+            webhooks: configuration.control?.webhooks ?? [], logger: logger
         ) { front, _ in TrunkPoint(gateway, facts, front) }
         let store = host.store
         await gateway.observe { report in
@@ -39,6 +40,9 @@ public final class TrunkControl: Sendable {
 
     /// The port on TCP; nil without TCP.
     var port: Int? { host.port }
+
+    /// What it has counted since the start.
+    package func figures() async -> ControlFigures { await host.figures() }
 
     /// Disconnects all clients, accepts no more, and completes the history on disk.
     public func close() async { await host.close() }
@@ -91,7 +95,7 @@ final class TrunkPoint: ControlPoint {
 
     private func carryOut(_ work: TrunkRequest, _ finish: @escaping (ControlHTTPAnswer) -> Void) {
         // Before the state is taken, so that no event is missed between the two.
-        let events = ControlEventsState(cursor: front.cursor, clients: front.clients, dropped: front.dropped)
+        let events = front.events
         let own = NIOLoopBound(finish, eventLoop: front.loop)
         Task { [gateway, facts, door = front.door] in
             let answer = await gateway.answer(work, facts, events)

@@ -9,22 +9,31 @@ internal import Realtime
 package final class ControlFront {
     private let store: EventStore
     private let streams: EventStreams
+    private let webhooks: WebhookOffice?
     /// The server's event loop.
     package let loop: any EventLoop
     /// The way of other threads to ``loop``. It is closed before that ends.
     package let door: LoopDoor
     private var keys = IdempotencyTable()
 
-    /// - Parameter streams: Those of `store`, on `loop`.
-    package init(_ store: EventStore, _ streams: EventStreams, on loop: any EventLoop) {
-        (self.store, self.streams, self.loop) = (store, streams, loop)
+    /// - Parameters:
+    ///   - streams: Those of `store`, on `loop`.
+    ///   - webhooks: Those of `store`; nil without a folder in which events wait for them.
+    package init(
+        _ store: EventStore, _ streams: EventStreams, _ webhooks: WebhookOffice? = nil, on loop: any EventLoop
+    ) {
+        (self.store, self.streams, self.webhooks, self.loop) = (store, streams, webhooks, loop)
         door = LoopDoor(to: loop)
     }
 
-    /// The cursor of the newest event.
-    package var cursor: String { "\(store.read { $0.cursor })" }
-    /// Clients of events now.
-    package var clients: Int { streams.count }
+    /// The state of events, for the process's status.
+    package var events: ControlEventsState {
+        let figures = webhooks?.figures ?? []
+        return ControlEventsState(
+            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped,
+            webhooks: figures.isEmpty ? nil : figures)
+    }
+
     /// Clients of events that were disconnected because they did not read.
     package var dropped: Int { streams.dropped }
 

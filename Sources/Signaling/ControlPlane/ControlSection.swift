@@ -10,6 +10,8 @@ public struct ControlSection: Sendable, Equatable {
     public var network: ControlNetwork?
     /// The folder in which events are kept; nil keeps them in memory.
     public var historyFolder: String?
+    /// Servers that are sent the events of calls.
+    public var webhooks: [ControlWebhook] = []
     private let standard: StandardSocket
 
     /// Listens at a path, or at the standard one of a kind of process.
@@ -31,12 +33,15 @@ public struct ControlSection: Sendable, Equatable {
         ).defaulting(to: .owner)
         /// Those of the interface on TCP.
         public let network = ControlNetworkKeys()
+        let webhooks = ConfigKey.sections(
+            "webhooks", ControlWebhook.Keys.self,
+            "servers that are sent the events of calls ([webhooks.md](webhooks.md)); it needs `history_folder`")
 
         /// Declares them.
         public init() {}
 
         /// All of them, in the order of the documentation.
-        public var declared: [any DeclaredKey] { [socket, access] + network.declared }
+        public var declared: [any DeclaredKey] { [socket, access] + network.declared + [webhooks] }
     }
 
     /// Reads the section.
@@ -47,6 +52,8 @@ public struct ControlSection: Sendable, Equatable {
         access = section.value(\.access, &problems)
         network = ControlNetwork(section, named: "control", &problems)
         historyFolder = section.value(\.network.history, &problems)
+        webhooks = ControlWebhook.all(
+            section, \.webhooks, of: standard.source, waitingIn: ("control.history_folder", historyFolder), &problems)
         guard let path = section.value(\.socket, &problems) else { return nil }
         if path != "default" { socket = path }
         let bytes = self.path.utf8.count

@@ -21,6 +21,7 @@ package final class EventStore: Sendable {
         var isWriting = false
         var isWaking = false
         var wake: (@Sendable () -> Void)?
+        var wakeWebhooks: (@Sendable () -> Void)?
         var failures = OutageLimit()
         var hasFailed = false
         /// Writes that failed.
@@ -71,6 +72,9 @@ package final class EventStore: Sendable {
     /// Calls `wake` after new events; several may come together.
     package func onEvents(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
+    /// Calls `wake` after each event.
+    package func onEachEvent(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wakeWebhooks = wake } }
+
     /// Reads the history.
     package func read<Value: Sendable>(_ body: (borrowing EventHistory) -> Value) -> Value {
         state.withLock { body($0.history) }
@@ -100,15 +104,16 @@ package final class EventStore: Sendable {
 
     /// Adds an event.
     package func add(_ line: [UInt8]) {
-        let (wake, starts) = state.withLock { state in
+        let (wake, wakeWebhooks, starts) = state.withLock { state in
             state.history.add(line)
             let wake = state.isWaking ? nil : state.wake
             state.isWaking = true
             let starts = folder != nil && !state.isWriting
             if starts { state.isWriting = true }
-            return (wake, starts)
+            return (wake, state.wakeWebhooks, starts)
         }
         wake?()
+        wakeWebhooks?()
         if starts { Task { await write() } }
     }
 

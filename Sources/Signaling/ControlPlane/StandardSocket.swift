@@ -1,17 +1,20 @@
+internal import ControlWire
 internal import Glibc
 
 /// A control socket whose path need not be configured: it is in the user's folder of run-time files, or the system's.
 public struct StandardSocket: Sendable, Equatable {
     /// A device's, for lines of JSON.
-    public static let device = StandardSocket("handset/control.sock")
+    public static let device = StandardSocket("handset/control.sock", of: .device)
     /// An exchange's, over HTTP.
-    public static let exchange = StandardSocket("handset/exchange.sock")
+    public static let exchange = StandardSocket("handset/exchange.sock", of: .exchange)
     /// A trunk's, over HTTP.
-    public static let trunk = StandardSocket("handset/trunk.sock")
+    public static let trunk = StandardSocket("handset/trunk.sock", of: .trunk)
 
     private let name: String
+    /// The kind of process that listens there.
+    let source: WebhookSource
 
-    private init(_ name: String) { self.name = name }
+    private init(_ name: String, of source: WebhookSource) { (self.name, self.source) = (name, source) }
 
     /// The paths, the preferred one first: the user's, and the system's.
     ///

@@ -59,7 +59,7 @@ struct TrunkCommand: ParsableCommand {
                     socket, configuration, of: gateway, version: HandsetVersion.current, logger: logger)
             }
             let monitoring = try await MonitoringServer.start(
-                configuration.monitoring, of: monitor.process(of: gateway), logger)
+                configuration.monitoring, of: monitor.process(of: gateway, control), logger)
             let unit = ServiceUnit(logger: logger)
             unit.notify(status: "Logging in")
             await NetworkListener.start(on: exchange.group, logger: logger) { Task { await gateway.networkChanged() } }

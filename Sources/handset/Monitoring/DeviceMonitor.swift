@@ -1,5 +1,4 @@
 internal import CallAgent
-internal import ControlWire
 internal import DeviceControl
 internal import Monitoring
 internal import Synchronization
@@ -33,19 +32,8 @@ final class DeviceMonitor: Sendable {
         await state().add(to: &page)
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics([media]).add(to: &page)
-        if let dropped = await control?.droppedEventClients() { page.add(Self.droppedClients, dropped) }
-        if let failed = control?.failedEventWrites { page.add(Self.failedEventWrites, failed) }
-        for webhook in control?.webhookFigures ?? [] { Self.add(webhook, to: &page) }
+        if let figures = await control?.figures() { ControlMetrics.add(figures, to: &page) }
         traces?.add(to: &page)
-    }
-
-    private static func add(_ webhook: WebhookFigures, to page: inout MetricPage) {
-        for (result, count) in [
-            ("delivered", webhook.delivered), ("failed", webhook.failed), ("lost", webhook.lost), ("gap", webhook.gaps),
-        ] {
-            page.add(webhookEvents, count, [webhook.server, result])
-        }
-        page.add(webhookDelay, webhook.delaySeconds ?? 0, [webhook.server])
     }
 
     private func state() async -> AccountMetrics {
@@ -57,25 +45,8 @@ final class DeviceMonitor: Sendable {
             })
     }
 
-    private static let droppedClients = Metric(
-        "handset_control_dropped_clients_total", .counter,
-        "Clients of events over HTTP that were disconnected because they did not read")
-
-    private static let failedEventWrites = Metric(
-        "handset_control_failed_event_writes_total", .counter,
-        "Writes of events, and of what webhooks have, to the folder of the history that failed")
-
-    private static let webhookEvents = Metric(
-        "handset_webhook_events_total", .counter,
-        "Events for webhooks: delivered, failed and tried again, lost, or perhaps missing before one (gap)",
-        by: ["webhook", "result"])
-
-    private static let webhookDelay = Metric(
-        "handset_webhook_delay_seconds", .gauge,
-        "Age of the event that a webhook is sent or that waits for its next try; 0 if none waits", by: ["webhook"])
-
     /// All metrics of a process with accounts.
     static let metrics =
         AccountMetrics.metrics + CallTally.metrics + MediaMetrics.metrics + CallTraces.metrics
-        + [droppedClients, failedEventWrites, webhookEvents, webhookDelay]
+        + ControlMetrics.all
 }

@@ -29,6 +29,7 @@ final class ExchangeMonitor: Sendable {
                 guard let server = self.server else { return }
                 let counters = await server.counters()
                 Self.add(counters, to: &page)
+                if let figures = await server.controlFigures() { ControlMetrics.add(figures, to: &page) }
                 self.traces?.add(to: &page, overflowed: counters.droppedTraces)
             },
             isAlive: {

@@ -19,16 +19,17 @@ final class TrunkMonitor: Sendable {
     func note(_ event: DeviceEvent, of side: TrunkSide) { tally.withLock { $0.note(event, of: side.rawValue) } }
 
     /// What the server checks and measures.
-    func process(of gateway: TrunkGateway) -> MonitoredProcess {
+    func process(of gateway: TrunkGateway, _ control: TrunkControl?) -> MonitoredProcess {
         MonitoredProcess(
-            measure: { await self.measure(gateway, &$0) }, isAlive: { await gateway.isAlive() },
+            measure: { await self.measure(gateway, control, &$0) }, isAlive: { await gateway.isAlive() },
             obstacles: { await self.obstacles(gateway) })
     }
 
-    private func measure(_ gateway: TrunkGateway, _ page: inout MetricPage) async {
+    private func measure(_ gateway: TrunkGateway, _ control: TrunkControl?, _ page: inout MetricPage) async {
         await state(gateway).add(to: &page)
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics(media, takesCalls: await !gateway.isFull).add(to: &page)
+        if let figures = await control?.figures() { ControlMetrics.add(figures, to: &page) }
         traces?.add(to: &page)
     }
 

@@ -1,5 +1,6 @@
 public import ConfigReader
 public import ControlPlane
+internal import ControlWire
 
 /// Where programs on this machine act on a device while it runs.
 public struct ControlConfiguration: Sendable, Equatable {
@@ -50,7 +51,9 @@ public struct ControlConfiguration: Sendable, Equatable {
         var http: ControlHTTPConfiguration? =
             part.map { ControlHTTPConfiguration($0, &problems) }
             ?? ControlHTTPConfiguration()
-        webhooks = ControlWebhook.all(section, http, &problems)
+        webhooks = ControlWebhook.all(
+            section, \.webhooks, of: .device, waitingIn: ("control.http.history_folder", http?.historyFolder), &problems
+        )
         switch section.value(\.socket, &problems) {
         case nil: return nil
         case "default"?: socket = .standard

@@ -10,18 +10,13 @@ final class ControlDesk: ControlPoint {
     private let handler: ControlRequestHandler
     private let hub: ControlEventHub
     private let front: ControlFront
-    /// The webhooks; nil without a folder in which events wait for them.
-    let webhooks: WebhookOffice?
     private let loop: any EventLoop
     private let recordings: RecordingStreams
 
-    init(
-        _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ front: ControlFront, _ webhooks: WebhookOffice?
-    ) {
+    init(_ handler: ControlRequestHandler, _ hub: ControlEventHub, _ front: ControlFront) {
         self.handler = handler
         self.hub = hub
         self.front = front
-        self.webhooks = webhooks
         loop = front.loop
         recordings = RecordingStreams(on: loop)
     }
@@ -31,9 +26,6 @@ final class ControlDesk: ControlPoint {
         front.close()
         recordings.close()
     }
-
-    /// Clients of events that were disconnected because they did not read.
-    var droppedClients: Int { front.dropped }
 
     /// Clients that receive recordings now.
     var recordingClients: Int { recordings.count }
@@ -52,7 +44,7 @@ final class ControlDesk: ControlPoint {
         _ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void
     ) {
         switch operation.work {
-        case .description: reply(HTTPAnswer(operation.answer(ControlReply(), events: state)))
+        case .description: reply(HTTPAnswer(operation.answer(ControlReply(), events: front.events)))
         case .events(let subscription): stream(subscription, reply)
         case .recording(let query): send(query, reply)
         case .request(let work):
@@ -64,7 +56,7 @@ final class ControlDesk: ControlPoint {
         _ request: ControlRequest, of operation: ControlOperation, _ finish: @escaping (ControlHTTPAnswer) -> Void
     ) {
         // Before the status is taken, so that no event is missed between the two.
-        let state = state
+        let state = front.events
         let own = NIOLoopBound(finish, eventLoop: loop)
         Task { [handler, hub, door = front.door] in
             let answer = operation.answer(await handler.reply(to: request, hub), events: state)
@@ -115,13 +107,6 @@ final class ControlDesk: ControlPoint {
         answer.streamBytes = body.count
         answer.stream = { stream in own.value.add(stream, file, body) }
         return answer
-    }
-
-    private var state: ControlEventsState {
-        let figures = webhooks?.figures ?? []
-        return ControlEventsState(
-            cursor: front.cursor, clients: front.clients, dropped: front.dropped,
-            webhooks: figures.isEmpty ? nil : figures)
     }
 }
 

@@ -7,12 +7,8 @@ internal import Realtime
 /// Lets programs control the accounts of a process over HTTP, at a Unix socket and perhaps on TCP. It has a thread of its own.
 final class DeviceHTTPServer: Sendable {
     private let host: ControlHost<ControlDesk>
-    private let webhooks: WebhookOffice?
 
-    private init(_ host: ControlHost<ControlDesk>, _ webhooks: WebhookOffice?) {
-        self.host = host
-        self.webhooks = webhooks
-    }
+    private init(_ host: ControlHost<ControlDesk>) { self.host = host }
 
     /// Accepts clients from now on.
     ///
@@ -21,46 +17,26 @@ final class DeviceHTTPServer: Sendable {
         _ socket: ControlSocket, _ configuration: ControlHTTPConfiguration, webhooks: [ControlWebhook],
         _ handler: ControlRequestHandler, _ hub: ControlEventHub, logger: Logger
     ) async throws -> DeviceHTTPServer {
-        let folder = configuration.historyFolder
         let host = try await ControlHost.start(
-            socket, configuration.network, historyFolder: folder, logger: logger, levels: { await handler.levels() }
-        ) { front, store in
-            let office = folder.map { WebhookOffice(store, folder: $0, on: front.loop, logger: logger) }
-            return ControlDesk(handler, hub, front, office)
-        }
-        let office = await host.look { $0.webhooks } ?? nil
+            socket, configuration.network, historyFolder: configuration.historyFolder, webhooks: webhooks,
+            logger: logger, levels: { await handler.levels() }
+        ) { front, _ in ControlDesk(handler, hub, front) }
         let store = host.store
         hub.add { event, account in
             let time = MonotonicClock.wallNanoseconds / 1_000_000
             store.add(ControlCoding.line(event, of: account, atMilliseconds: time))
-            office?.wake()
         }
-        await office?.adopt(webhooks)
-        return DeviceHTTPServer(host, office)
+        return DeviceHTTPServer(host)
     }
 
     /// Has other webhooks from now on. Those that remain continue where they are.
     ///
     /// - Returns: False if there is no folder in which events wait for them.
-    func adopt(_ webhooks: [ControlWebhook]) async -> Bool {
-        guard let office = self.webhooks else { return webhooks.isEmpty }
-        await office.adopt(webhooks)
-        return true
-    }
+    func adopt(_ webhooks: [ControlWebhook]) async -> Bool { await host.adopt(webhooks) }
 
-    /// What has become of events for webhooks.
-    var webhookFigures: [WebhookFigures] { webhooks?.figures ?? [] }
-
-    /// Writes to the folder of the history that failed since the start.
-    var failedWrites: Int { host.store.failedWrites }
-
-    /// Clients of events that were disconnected because they did not read; nil when the server has ended.
-    func droppedEventClients() async -> Int? { await host.look { $0.droppedClients } }
+    /// What it has counted since the start.
+    func figures() async -> ControlFigures { await host.figures() }
 
     /// Disconnects all clients, accepts no more, and completes the history on disk.
-    func close() async {
-        await host.stopAccepting()
-        await webhooks?.stop()
-        await host.close()
-    }
+    func close() async { await host.close() }
 }

@@ -73,8 +73,9 @@ public enum ExchangeDescription {
                 "version": text, "pid": integer, "uptime_s": InterfaceDescription.number, "url": text,
                 "obstacles": list(text), "users": integer, "sessions": integer, "invites": integer, "calls": integer,
                 "streams": integer, "counters": ["type": "object", "additionalProperties": integer],
-                "events": object(["cursor": text, "clients": integer, "dropped": integer, "lost": integer]),
+                "events": InterfaceDescription.eventsState,
             ]),
+            "Webhook": InterfaceDescription.webhook,
             "User": object([
                 "user": text, "public_ids": list(text), "devices": list(InterfaceDescription.reference("Device")),
             ]),

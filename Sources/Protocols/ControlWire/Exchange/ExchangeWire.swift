@@ -25,12 +25,12 @@ public enum ExchangeWire {
         /// What it has counted since it began, by name.
         public var counters: [String: Int]
         /// The history of events.
-        public var events: Events
+        public var events: ControlEventsState
 
         /// Makes a state.
         public init(
             version: String, pid: Int, uptime: Double, url: String, obstacles: [String], users: Int, sessions: Int,
-            invites: Int, calls: Int, streams: Int, counters: [String: Int], events: Events
+            invites: Int, calls: Int, streams: Int, counters: [String: Int], events: ControlEventsState
         ) {
             (self.version, self.pid, self.uptime, self.url) = (version, pid, uptime, url)
             (self.obstacles, self.users, self.sessions, self.invites) = (obstacles, users, sessions, invites)
@@ -40,23 +40,6 @@ public enum ExchangeWire {
         private enum CodingKeys: String, CodingKey {
             case version, pid, url, obstacles, users, sessions, invites, calls, streams, counters, events
             case uptime = "uptime_s"
-        }
-    }
-
-    /// The history of events.
-    public struct Events: Codable, Hashable, Sendable {
-        /// Of the newest event.
-        public var cursor: String
-        /// Clients that receive events now.
-        public var clients: Int
-        /// Clients that were disconnected because they did not read.
-        public var dropped: Int
-        /// Events that were lost because too many waited for the interface's thread.
-        public var lost: Int
-
-        /// Makes a state.
-        public init(cursor: String, clients: Int, dropped: Int, lost: Int) {
-            (self.cursor, self.clients, self.dropped, self.lost) = (cursor, clients, dropped, lost)
         }
     }
 

@@ -122,22 +122,13 @@ extension ControlDescription {
                 "levels": reference("Levels"), "load": reference("Load"), "call_count": integer,
                 "calls": ["type": "array", "items": reference("Call")],
                 "accounts": ["type": "array", "items": reference("Account")],
-                "events": object(
-                    [
-                        "cursor": text, "clients": integer, "dropped": integer,
-                        "webhooks": ["type": "array", "items": reference("Webhook")],
-                    ],
-                    required: ["cursor", "clients", "dropped"]),
+                "events": InterfaceDescription.eventsState,
             ],
             required: [
                 "version", "pid", "uptime_s", "device", "connection", "server", "behaviour", "call_count", "calls",
                 "events",
             ]),
-        "Webhook": object(
-            [
-                "server": text, "delivered": integer, "failed": integer, "lost": integer, "gaps": integer,
-                "delay_s": number,
-            ], required: ["server", "delivered", "failed", "lost", "gaps"]),
+        "Webhook": InterfaceDescription.webhook,
         "Account": object(
             [
                 "account": text, "device": text, "connection": text, "user": text, "server": text, "behaviour": text,

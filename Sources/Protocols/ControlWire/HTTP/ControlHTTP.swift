@@ -189,6 +189,8 @@ public struct ControlEventsState: Codable, Hashable, Sendable {
     public var dropped: Int
     /// What has become of events for webhooks, by server; nil without webhooks.
     public var webhooks: [WebhookFigures]?
+    /// Events that were lost because too many waited for the interface's thread; of an exchange alone.
+    public var lost: Int?
 
     /// Makes a state.
     public init(cursor: String, clients: Int, dropped: Int, webhooks: [WebhookFigures]? = nil) {

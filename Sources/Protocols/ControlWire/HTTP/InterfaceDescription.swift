@@ -258,6 +258,24 @@ enum InterfaceDescription {
             required: ["type", "title", "status", "detail", "code"])
     }
 
+    /// The state of events in a status. `lost` is of an exchange alone.
+    static var eventsState: JSONValue {
+        object(
+            [
+                "cursor": text, "clients": integer, "dropped": integer, "lost": integer,
+                "webhooks": ["type": "array", "items": reference("Webhook")],
+            ], required: ["cursor", "clients", "dropped"])
+    }
+
+    /// What has become of events for the webhooks of a server: the schema `Webhook`.
+    static var webhook: JSONValue {
+        object(
+            [
+                "server": text, "delivered": integer, "failed": integer, "lost": integer, "gaps": integer,
+                "delay_s": number,
+            ], required: ["server", "delivered", "failed", "lost", "gaps"])
+    }
+
     static var text: JSONValue { ["type": "string"] }
     static var integer: JSONValue { ["type": "integer"] }
     static var number: JSONValue { ["type": "number"] }

@@ -1,9 +1,9 @@
 public import Core
 internal import JSON
 
-/// What a webhook receives: a kind of event that programs outside the device want to know of.
+/// What a webhook receives: a kind of event that programs elsewhere want to know of.
 public enum WebhookEvent: String, CaseIterable, Sendable {
-    /// A call comes in, or a client has placed one.
+    /// A call comes in, or is placed.
     case started = "call.started"
     /// It was answered.
     case answered = "call.answered"
@@ -13,20 +13,63 @@ public enum WebhookEvent: String, CaseIterable, Sendable {
     case recorded = "call.recorded"
     /// A caller has left a message in the mailbox.
     case messageLeft = "message.left"
+}
 
-    /// The kind of an event of the history; nil if webhooks do not receive it.
-    init?(_ event: EventHistory.Event) {
+/// The kind of process that sends webhooks: each has its own names of events.
+public enum WebhookSource: Sendable {
+    case device, exchange, trunk
+
+    /// What it sends. Exchanges and trunks record nothing, and have no mailboxes.
+    public var events: [WebhookEvent] {
+        switch self {
+        case .device: WebhookEvent.allCases
+        case .exchange, .trunk: [.started, .answered, .ended]
+        }
+    }
+
+    /// Its name in a sentence.
+    public var name: String {
+        switch self {
+        case .device: "a device"
+        case .exchange: "an exchange"
+        case .trunk: "a trunk"
+        }
+    }
+
+    /// The kind of an event of its history; nil if webhooks do not receive it.
+    func kind(of event: EventHistory.Event) -> WebhookEvent? {
+        switch self {
+        case .device: Self.ofDevice(event)
+        case .exchange:
+            switch ExchangeHappening.Kind(rawValue: event.name) {
+            case .invite?: .started
+            case .callStarted?: .answered
+            case .inviteEnded?, .callEnded?: .ended
+            case .login?, .logout?, .connectionLost?, .loginEnded?, .eventsLost?, nil: nil
+            }
+        case .trunk:
+            switch TrunkHappening.Kind(rawValue: event.name) {
+            case .call?: .started
+            case .callAnswered?: .answered
+            case .callEnded?: .ended
+            case .connection?, .callRefused?, .callStarted?, .draining?, nil: nil
+            }
+        }
+    }
+
+    private static func ofDevice(_ event: EventHistory.Event) -> WebhookEvent? {
         switch event.name {
-        case "incoming", "calling": self = .started
-        case "answered": self = .answered
-        case "ended": self = .ended
-        case "recording" where ControlCoding.decode(State.self, from: event.json)?.state == "ended": self = .recorded
-        case "voicemail": self = .messageLeft
+        case "incoming", "calling": return .started
+        case "answered": return .answered
+        case "ended": return .ended
+        case "recording" where ControlCoding.decode(RecordingState.self, from: event.json)?.state == "ended":
+            return .recorded
+        case "voicemail": return .messageLeft
         case _: return nil
         }
     }
 
-    private struct State: Decodable { let state: String }
+    private struct RecordingState: Decodable { let state: String }
 }
 
 /// What has become of events for the webhooks of one server since the start.
@@ -39,7 +82,7 @@ public struct WebhookFigures: Codable, Hashable, Sendable {
     public var failed = 0
     /// Events that are not tried again.
     public var lost = 0
-    /// Times that events may be missing: the history had no room for them, or the device ended without closing it.
+    /// Times that events may be missing: the history had no room for them, or the process ended without closing it.
     public var gaps = 0
     /// Seconds since the event that is sent or waits for its next try; nil if none is waiting.
     public var delaySeconds: Double?
@@ -102,13 +145,13 @@ public struct WebhookCourse: Sendable {
     public enum Gap: Equatable, Sendable {
         /// The history dropped events before they could be sent, or is another one.
         case dropped
-        /// The device ended without closing its history, or its disk took nothing: what it did not write is unknown.
+        /// The process ended without closing its history, or its disk took nothing: what it did not write is unknown.
         case interrupted
     }
 
     /// The first and the longest wait between two tries, before ``spread``.
     public static let (shortestPause, longestPause) = (Duration.seconds(5), Duration.seconds(1_800))
-    /// A wait is this share shorter or longer at most, so that many devices do not come back at once.
+    /// A wait is this share shorter or longer at most, so that many processes do not come back at once.
     public static let spread = 0.25
 
     private enum State: Sendable {
@@ -118,14 +161,16 @@ public struct WebhookCourse: Sendable {
     }
 
     private let wanted: Set<WebhookEvent>
+    private let source: WebhookSource
     /// Events up to here are delivered, lost, or not wanted.
     public private(set) var cursor: EventCursor
     private var gap: Gap?
     private var state = State.idle
 
     /// Begins after a cursor.
-    public init(_ wanted: Set<WebhookEvent>, after cursor: EventCursor) {
+    public init(_ wanted: Set<WebhookEvent>, of source: WebhookSource = .device, after cursor: EventCursor) {
         self.wanted = wanted
+        self.source = source
         self.cursor = cursor
     }
 
@@ -152,10 +197,12 @@ public struct WebhookCourse: Sendable {
             state = .sending(delivery, tries: tries)
             return delivery
         case .idle:
-            let found = history.first(after: cursor) { event in WebhookEvent(event).map(wanted.contains) ?? false }
+            let found = history.first(after: cursor) { [wanted, source] event in
+                source.kind(of: event).map(wanted.contains) ?? false
+            }
             cursor = found.before
             if let gap = found.gap { self.gap = gap == .interrupted ? .interrupted : .dropped }
-            guard let event = found.event, let kind = WebhookEvent(event) else { return nil }
+            guard let event = found.event, let kind = source.kind(of: event) else { return nil }
             let delivery = Delivery(event, kind, EventCursor(history: history.id, position: event.position))
             state = .sending(delivery, tries: 0)
             return delivery

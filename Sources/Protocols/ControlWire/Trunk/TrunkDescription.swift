@@ -69,8 +69,9 @@ public enum TrunkDescription {
                 "version": text, "pid": integer, "uptime_s": Shared.number, "draining": flag, "call_count": integer,
                 "max_calls": integer, "obstacles": list(text), "accounts": list(Shared.reference("Account")),
                 "counters": ["type": "object", "additionalProperties": integer],
-                "events": object(["cursor": text, "clients": integer, "dropped": integer]),
+                "events": Shared.eventsState,
             ]),
+            "Webhook": Shared.webhook,
             "Account": object(
                 [
                     "side": side, "connection": ["enum": ["connecting", "connected", "reconnecting", "disconnected"]],

@@ -97,8 +97,9 @@ final class ExchangeControl: ControlPoint {
         }
     }
 
-    private var events: ExchangeWire.Events {
-        ExchangeWire.Events(
-            cursor: front.cursor, clients: front.clients, dropped: front.dropped, lost: feed.lost)
+    private var events: ControlEventsState {
+        var events = front.events
+        events.lost = feed.lost
+        return events
     }
 }

@@ -23,7 +23,8 @@ final class ExchangeControlServer: Sendable {
         let socket = try listen(configuration)
         do {
             let host = try await ControlHost.start(
-                socket, configuration.network, historyFolder: configuration.historyFolder, logger: logger
+                socket, configuration.network, historyFolder: configuration.historyFolder,
+                webhooks: configuration.webhooks, logger: logger
             ) { front, store in
                 let feed = ExchangeFeed(store, through: front.door)
                 return ExchangeControl(hub, on: exchangeLoop, facts, front, feed)
@@ -53,6 +54,12 @@ final class ExchangeControlServer: Sendable {
 
     /// The port on TCP; nil without TCP.
     var port: Int? { host.port }
+
+    /// Has other webhooks from now on; false if there is no folder in which events wait for them.
+    func adopt(_ webhooks: [ControlWebhook]) async -> Bool { await host.adopt(webhooks) }
+
+    /// What it has counted since the start.
+    func figures() async -> ControlFigures { await host.figures() }
 
     /// Accepts no more clients. Those that there are still receive events.
     func stopAccepting() async { await host.stopAccepting() }

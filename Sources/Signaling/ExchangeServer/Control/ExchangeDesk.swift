@@ -10,9 +10,9 @@ import SignalWire
 struct ExchangeDesk: Sendable {
     private let hub: NIOLoopBound<ExchangeHub>
     private let facts: ExchangeControl.Facts
-    private let events: ExchangeWire.Events
+    private let events: ControlEventsState
 
-    init(_ hub: NIOLoopBound<ExchangeHub>, _ facts: ExchangeControl.Facts, _ events: ExchangeWire.Events) {
+    init(_ hub: NIOLoopBound<ExchangeHub>, _ facts: ExchangeControl.Facts, _ events: ControlEventsState) {
         (self.hub, self.facts, self.events) = (hub, facts, events)
     }
 

@@ -1,7 +1,7 @@
 // Exchange: the embedded signaling service. Accounts decide who may log in, the core what happens, the server moves
 // bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
 
-import ControlPlane
+package import ControlPlane
 import Enrollment
 public import ExchangeCore
 import HTTPTransport
@@ -188,6 +188,17 @@ public final class ExchangeServer: Sendable {
         }.get()
         return takesCertificate
     }
+
+    /// Has the webhooks of another configuration from now on. Those that remain continue where they are.
+    ///
+    /// - Returns: False if they wait for the next start, because there is no folder in which events wait for them yet.
+    public func adoptWebhooks(of new: ExchangeConfiguration) async -> Bool {
+        guard let section = new.control, let control = control.withLock({ $0 }) else { return false }
+        return await control.adopt(section.webhooks)
+    }
+
+    /// What its control interface has counted since the start; nil without one.
+    package func controlFigures() async -> ControlFigures? { await control.withLock { $0 }?.figures() }
 
     /// What a person with a browser on another machine must do, in one sentence.
     public var browserAdvice: String {

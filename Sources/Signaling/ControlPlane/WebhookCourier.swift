@@ -1,7 +1,5 @@
 internal import BlockingWork
-internal import CallAgent
 internal import ConfigReader
-internal import ControlPlane
 internal import ControlWire
 internal import Core
 internal import Cryptography
@@ -13,7 +11,7 @@ internal import NIOHTTP1
 internal import Realtime
 internal import Synchronization
 
-/// Sends the events of a device to one webhook, in order, as ``WebhookCourse`` decides.
+/// Sends the events of a process to one webhook, in order, as ``WebhookCourse`` decides.
 ///
 /// What was delivered is in a file beside the history of events: after a restart or a crash the first event that the server may not have
 /// is sent again, with the same id. If the disk does not take the file, more events may be sent again.
@@ -167,10 +165,11 @@ final class WebhookCourier: Sendable {
             if let text {
                 // Of a damaged file nothing is known, and so all events that are there are sent.
                 let known = EventCursor(String(decoding: text, as: UTF8.self).filter { !$0.isNewline })
-                return WebhookCourse(kinds, after: known ?? EventCursor(history: newest.history, position: 0))
+                return WebhookCourse(
+                    kinds, of: webhook.source, after: known ?? EventCursor(history: newest.history, position: 0))
             }
             try await write(newest)
-            return WebhookCourse(kinds, after: newest)
+            return WebhookCourse(kinds, of: webhook.source, after: newest)
         } catch {
             store.countFailedWrite()
             warn("A webhook cannot begin; it is tried again with the next event", "\(error)")
@@ -267,7 +266,7 @@ final class WebhookCourier: Sendable {
         state.withLock { $0.figures.gaps += 1 }
         switch gap {
         case .dropped: logger.error("Events for a webhook are not in the history any more")
-        case .interrupted: logger.warning("The device had not closed its history; events for a webhook may be missing")
+        case .interrupted: logger.warning("The history had not been closed; events for a webhook may be missing")
         }
     }
 

@@ -1,19 +1,17 @@
 internal import BlockingWork
-internal import CallAgent
-internal import ControlPlane
-internal import ControlWire
+package import ControlWire
 internal import Core
 internal import Files
 internal import FoundationEssentials
-internal import Logging
-internal import NIOCore
+package import Logging
+package import NIOCore
 internal import Synchronization
 
-/// The webhooks of a device: a courier for each, so that a server that hangs holds up no other one.
+/// The webhooks of a process: a courier for each, so that a server that hangs holds up no other one.
 ///
 /// The history of events is the queue of all. A file beside it has what was delivered to a webhook. It is removed with the webhook, so
 /// that one that comes again begins with new events.
-final class WebhookOffice: Sendable {
+package final class WebhookOffice: Sendable {
     /// For what waits at the end of the process, such as the ends of its last calls.
     static let endPatience = Duration.seconds(2)
 
@@ -30,7 +28,7 @@ final class WebhookOffice: Sendable {
     private let logger: Logger
 
     /// - Parameter folder: That of the history.
-    init(_ store: EventStore, folder: String, on loop: any EventLoop, logger: Logger) {
+    package init(_ store: EventStore, folder: String, on loop: any EventLoop, logger: Logger) {
         self.store = store
         self.folder = folder
         self.loop = loop
@@ -38,10 +36,10 @@ final class WebhookOffice: Sendable {
     }
 
     /// There may be new events.
-    func wake() { for courier in couriers { courier.wake() } }
+    package func wake() { for courier in couriers { courier.wake() } }
 
     /// Has these webhooks from now on. One with the address of an earlier one continues where that is.
-    func adopt(_ webhooks: [ControlWebhook]) async {
+    package func adopt(_ webhooks: [ControlWebhook]) async {
         let earlier = couriers
         let gone = earlier.filter { !webhooks.contains($0.webhook) }
         for courier in gone { await courier.stop(within: .zero) }
@@ -57,13 +55,13 @@ final class WebhookOffice: Sendable {
     }
 
     /// Since the start, by server.
-    var figures: [WebhookFigures] {
+    package var figures: [WebhookFigures] {
         let (couriers, former) = state.withLock { ($0.couriers, $0.former) }
         return Self.sums(former + couriers.map { $0.figures })
     }
 
     /// Stops all, at once. What was not delivered is sent after the next start.
-    func stop() async {
+    package func stop() async {
         await withTaskGroup { group in
             for courier in couriers { group.addTask { await courier.stop(within: Self.endPatience) } }
         }
