@@ -220,7 +220,7 @@ let package = Package(
         // Floor 5: agent.
         module(
             "Agent", "CallParticipation",
-            ["AudioPort", "CallControl", "Core", "Realtime", "Tracing", "VoiceActivity", "Voicemail"]),
+            ["AudioPort", "BotWire", "CallControl", "Core", "Realtime", "Tracing", "VoiceActivity", "Voicemail"]),
         module(
             "Agent", "CallSounds",
             ["AudioKit", "AudioPort", "BlockingWork", "CallParticipation", "Core", "Files", "Realtime"]),

@@ -22,7 +22,7 @@ import Testing
         #expect(try read(keys("url: https://bot.example/v1/realtime/calls")).0?.wire == .leg(.realtime(session: nil)))
         let (plan, problems) = try read(keys("url: wss://bot.example/v1/realtime?model=m", "auth_token_env: KEY"))
         #expect(problems.isEmpty && plan?.wire == .realtime(.init()) && plan?.token?.revealed == "KEY")
-        #expect(plan?.address.target == "/v1/realtime?model=m")
+        #expect(plan?.address?.target == "/v1/realtime?model=m")
         let (_, wrong) = try read(keys("url: tcp://bot.example:1"))
         #expect(wrong.first?.description.contains("http://, https://, ws://, wss://") == true, "\(wrong)")
     }

@@ -205,7 +205,7 @@ struct FlowDialTests {
                 case .connected: notes.append("\(time.text) connected")
                 case .dialEnded(let status): notes.append("\(time.text) \(status.rawValue)")
                 case .output(.play(.speech(let text), _)): notes.append(text)
-                case .output, .missing, .length, .key, .queued, .taken, .queueEnded, .recorded: break
+                case .output, .missing, .length, .key, .queued, .taken, .queueEnded, .streamEnded, .recorded: break
                 }
             })
         let expected: [String] =

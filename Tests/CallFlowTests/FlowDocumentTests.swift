@@ -72,7 +72,7 @@ struct FlowDocumentTests {
         arguments: [
             (
                 "<Refer>5</Refer>",
-                "line 1: Refer: is not supported; supported are Dial, Enqueue, Gather, Hangup, Leave, Pause, Play, Record, Redirect, Reject, Say"
+                "line 1: Refer: is not supported; supported are Connect, Dial, Enqueue, Gather, Hangup, Leave, Pause, Play, Record, Redirect, Reject, Say, Start, Stop"
             ),
             ("<say>a</say>", "line 1: say: is not supported: names are case-sensitive. Did you mean Say?"),
             (
@@ -119,7 +119,7 @@ struct FlowDocumentTests {
             ("<Redirect/>", "line 1: Redirect: names no file"),
             (
                 "<Say>{{Name}}</Say>",
-                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}, {{HandoverStatus}}, {{QueueResult}}, {{QueueSid}}, {{QueuePosition}}, {{QueueTime}}, {{AvgQueueTime}}, {{CurrentQueueSize}}, {{MaxQueueSize}}"
+                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}, {{HandoverStatus}}, {{StreamEvent}}, {{QueueResult}}, {{QueueSid}}, {{QueuePosition}}, {{QueueTime}}, {{AvgQueueTime}}, {{CurrentQueueSize}}, {{MaxQueueSize}}"
             ),
             ("<Say>{{Digits</Say>", "line 1: Say: has \"{{\" without \"}}\""),
         ])

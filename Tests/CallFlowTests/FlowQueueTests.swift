@@ -383,7 +383,7 @@ struct FlowQueueTests {
                 case .taken: notes.append("\(time.text) taken")
                 case .queueEnded(let result): notes.append("\(time.text) \(result.rawValue)")
                 case .output(.play(.speech(let text), _)): notes.append(text)
-                case .output, .missing, .length, .key, .connected, .dialEnded, .recorded: break
+                case .output, .missing, .length, .key, .connected, .dialEnded, .streamEnded, .recorded: break
                 }
             })
         #expect(end == .hungUp)

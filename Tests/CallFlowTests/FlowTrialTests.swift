@@ -27,7 +27,8 @@ struct FlowTrialTests {
                 case .output(.reached(let place)): notes.append("\(time.text) \(place)")
                 case .key(let key): notes.append("\(time.text) key \(key)")
                 case .recorded(let length): notes.append("\(time.text) recorded \(length.text)")
-                case .output, .missing, .length, .connected, .dialEnded, .queued, .taken, .queueEnded: break
+                case .output, .missing, .length, .connected, .dialEnded, .queued, .taken, .queueEnded, .streamEnded:
+                    break
                 }
             })
         return (end, notes)

@@ -78,6 +78,30 @@ struct FlowFolderTests {
         for (problem, start) in zip(found, expected) { #expect(problem.hasPrefix(start), "\(problem)") }
     }
 
+    @Test("A host that a document streams to must be listed, unless it depends on the call")
+    func streamHosts() throws {
+        let files = try FlowFiles([
+            "menu.xml": """
+            <Start><Stream url="wss://a.example/"/></Start>
+            <Start><Stream url="wss://b.bots.example/{{From}}"/></Start>
+            <Connect action="end.xml"><Stream url="wss://b.bots.example/x"/></Connect>
+            """, "end.xml": "<Connect><Stream url=\"ws://10.0.0.1:80/\"/></Connect>",
+        ])
+        defer { files.remove() }
+        let folder = try FlowFolder(file: "\(files.path)/menu.xml")
+        func problems(_ hosts: [String]?) -> [String] {
+            FlowCheck.problems(of: folder, streamHosts: hosts).map {
+                $0.description.replacing("\(files.path)/", with: "")
+            }
+        }
+        #expect(problems(nil).isEmpty)
+        #expect(problems(["a.example", "*.bots.example", "10.0.0.1"]).isEmpty)
+        let found = problems(["*.bots.example"]).sorted()
+        #expect(found.count == 2, "\(found)")
+        #expect(found.first?.hasPrefix("end.xml:1: Connect: the host \"10.0.0.1\" is neither") == true, "\(found)")
+        #expect(found.last?.hasPrefix("menu.xml:1: Start: the host \"a.example\" is neither") == true, "\(found)")
+    }
+
     @Test(
         "A flow that needs a voice or a folder for recordings is refused without it, and an action without files, too")
     func needs() throws {

@@ -54,7 +54,7 @@ struct FlowCommandTests {
         let bad = try await run("flow", "try", site.path("menu/menu.xml"), "--digits", "9")
         #expect(bad.code == 3)
         #expect(
-            bad.errors.contains("choice-9.xml: line 2: Refer: is not supported; supported are Dial, Enqueue"),
+            bad.errors.contains("choice-9.xml: line 2: Refer: is not supported; supported are Connect, Dial, Enqueue"),
             "\(bad.errors)")
         try write(["menu.xml": "<Redirect>menu.xml</Redirect>"], in: site)
         let circle = try await run("flow", "try", site.path("menu/menu.xml"))

@@ -23,6 +23,8 @@ final class BotCall: @unchecked Sendable {
     private let courier: StatusCourier
     /// What the bot's server has placed the call with.
     private let placed: BotRequest.PlacedCall?
+    /// The stream that the call's participant has asked for; nil for a bot that is the participant.
+    private let given: CallStream?
     /// How a call goes that was placed and is not answered yet.
     private var waits: TwilioWebhook.Status?
     /// Status callbacks so far.
@@ -50,14 +52,15 @@ final class BotCall: @unchecked Sendable {
 
     init(
         _ call: ParticipantCall, _ environment: BotEnvironment, _ courier: StatusCourier,
-        _ placed: BotRequest.PlacedCall? = nil
+        _ placed: BotRequest.PlacedCall? = nil, given: CallStream? = nil
     ) {
         self.placed = placed
+        self.given = given
         waits = placed == nil ? nil : .queued
         self.call = call
         self.environment = environment
         self.courier = courier
-        name = environment.plan.wire.callName(Self.random())
+        name = given?.callSid ?? environment.plan.wire.callName(Self.random())
         course = BotCourse(
             isAnswered: call.isAnswered, hasFallback: environment.fallback != nil,
             timeout: environment.plan.answerTimeout)
@@ -103,10 +106,14 @@ final class BotCall: @unchecked Sendable {
         case nil: break
         }
         let plan = environment.plan
-        if WebAddress.Scheme.requests.contains(plan.address.scheme), plan.wire.leg == nil {
-            feed(.ask(Webhook(plan.address)))
+        if let given {
+            return feed(.connect(BotCourse.Stream(address: given.address, parameters: given.parameters)))
+        }
+        guard let address = plan.address else { return environment.publish(.done(call.id, failure: "there is no bot")) }
+        if WebAddress.Scheme.requests.contains(address.scheme), plan.wire.leg == nil {
+            feed(.ask(Webhook(address)))
         } else {
-            feed(.connect(BotCourse.Stream(address: plan.address, parameters: plan.parameters)))
+            feed(.connect(BotCourse.Stream(address: address, parameters: plan.parameters)))
         }
     }
 
@@ -285,7 +292,7 @@ final class BotCall: @unchecked Sendable {
     private func open(_ stream: BotCourse.Stream) {
         connection += 1
         let (number, wire) = (connection, environment.plan.wire.makeWire(stream.callerFormat))
-        let name = environment.plan.wire.streamName(Self.random())
+        let name = given?.streamSid ?? environment.plan.wire.streamName(Self.random())
         // Plivo has other words for it.
         followed =
             environment.plan.wire.dialect == .plivo
@@ -501,13 +508,7 @@ final class BotCall: @unchecked Sendable {
     // MARK: - What the bot learns of the call
 
     private func wireCall(stream: String, parameters: [String: String] = [:]) -> WireCall {
-        let own = call.own?.text ?? ""
-        return WireCall(
-            call: name, stream: stream, account: environment.plan.account,
-            from: call.isOutgoing ? own : call.peer.text,
-            to: call.isOutgoing ? call.peer.text : own,
-            direction: call.isOutgoing ? .outgoing : .incoming, parameters: parameters,
-            startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
+        call.wireCall(name, stream: stream, account: environment.plan.account, parameters)
     }
 
     /// The request with the call's span, if calls are traced.
@@ -545,6 +546,17 @@ final class BotCall: @unchecked Sendable {
         let token = environment.plan.token?.revealed
         guard let request = traced(notice.request(to: stream.webhook, token: token)) else { return }
         courier.report(StatusQueue.Report(call: call.id, what: event.name, request: request))
+    }
+}
+
+extension ParticipantCall {
+    /// What a bot learns of the call, whose stream begins now.
+    func wireCall(_ name: String, stream: String, account: String, _ parameters: [String: String]) -> WireCall {
+        let own = own?.text ?? ""
+        return WireCall(
+            call: name, stream: stream, account: account, from: isOutgoing ? own : peer.text,
+            to: isOutgoing ? peer.text : own, direction: isOutgoing ? .outgoing : .incoming, parameters: parameters,
+            startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 }
 

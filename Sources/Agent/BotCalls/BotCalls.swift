@@ -50,9 +50,11 @@ public final class BotCalls: CallParticipant {
         }
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
+        let own = [plan.address, plan.statusCallback].compactMap { $0?.host }
+        let hosts = HostGuard(own: own, allowed: plan.allowedHosts, section: "behaviour.bot")
         environment = BotEnvironment(
-            plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, mayTransfer: mayTransfer,
-            publish: publish, order: order)
+            plan, to: hosts, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop,
+            mayTransfer: mayTransfer, publish: publish, order: order)
         courier = StatusCourier(environment.webhooks) { [environment] in environment.warn($0, leftOut: $1) }
         registry = BotRegistry()
     }

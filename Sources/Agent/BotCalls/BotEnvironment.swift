@@ -22,8 +22,9 @@ final class BotEnvironment: Sendable {
     /// Hang-ups on their way to bots' servers.
     let closingRequests: ClosingRequests
 
+    /// - Parameter hosts: Those that may be connected with.
     init(
-        _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
+        _ plan: BotPlan, to hosts: HostGuard, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
         mayTransfer: @escaping @Sendable (String) -> Bool, publish: @escaping @Sendable (ParticipantEvent) -> Void,
         order: @escaping @Sendable (BotOrder) -> Void
     ) {
@@ -38,10 +39,7 @@ final class BotEnvironment: Sendable {
         self.publish = publish
         self.order = order
         closingRequests = ClosingRequests(on: loop)
-        let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
-        webhooks = WebhookSender(
-            to: HostGuard(own: own.map(\.host), allowed: plan.allowedHosts, section: "behaviour.bot"), trust: trust,
-            within: bounds, on: loop)
+        webhooks = WebhookSender(to: hosts, trust: trust, within: bounds, on: loop)
     }
 
     var hosts: HostGuard { webhooks.hosts }

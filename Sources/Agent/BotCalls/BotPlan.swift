@@ -7,8 +7,11 @@ internal import TLS
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
 public struct BotPlan: Sendable, Equatable {
-    /// A WebSocket, AudioSocket's TCP address, a webhook whose answer names the WebSocket, or where a WebRTC leg is offered.
-    public var address: WebAddress
+    /// A WebSocket, AudioSocket's TCP address, a webhook whose answer names the WebSocket, or where a WebRTC leg is offered; nil if each call
+    /// has another one.
+    public var address: WebAddress?
+    /// The address as text; empty without one.
+    public var addressText: String { address?.text ?? "" }
     /// What is spoken there.
     public var wire: BotProtocol
     /// Parameters for the bot from the configuration; a webhook's answer replaces them.
@@ -133,6 +136,13 @@ public struct BotPlan: Sendable, Equatable {
     public init(address: WebAddress, wire: BotProtocol) {
         self.address = address
         self.wire = wire
+    }
+
+    /// Makes a plan for bots that speak Twilio's wire, whose addresses come with the calls.
+    init(token: Secret?) {
+        address = nil
+        wire = .twilio
+        self.token = token
     }
 }
 

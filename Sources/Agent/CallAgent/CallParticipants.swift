@@ -88,7 +88,12 @@ final class CallParticipants {
             if let plan = behaviour.participation?.flow {
                 flows[name] = CallFlows(
                     plan, name: Self.flowNames, publish: { sink.yield(.event($0, from: .flow)) },
-                    order: { sink.yield(.flow($0)) })
+                    order: { sink.yield(.flow($0)) },
+                    streams: { targets in
+                        StreamCalls(StreamPlan(targets)) {
+                            sink.yield(.event(.noted(.warned($0, leftOut: $1), nil), from: .flow))
+                        }
+                    })
             }
             if let plan = behaviour.participation?.meeting {
                 meetings[name] = CallMeetings(plan, in: hall) { sink.yield(.event($0, from: .meeting)) }
@@ -334,6 +339,15 @@ final class CallParticipants {
         let ending = mailboxes.values.map { mailbox in Task { await mailbox.finish() } }
         for participant in all { await participant?.finish() }
         for task in ending { await task.value }
+    }
+}
+
+extension StreamPlan {
+    /// Where a flow's documents may stream calls.
+    fileprivate init(_ targets: FlowStreamTargets) {
+        self.init(
+            own: targets.own, allowedHosts: targets.allowedHosts, section: "behaviour.flow", token: targets.secret,
+            trustRoots: targets.trustRoots)
     }
 }
 

@@ -25,6 +25,10 @@ public struct FlowPlan: Sendable, Equatable {
     public var voice: [String] = []
     /// The folder for recordings; nil if none are made.
     public var recordFolder: String?
+    /// Hosts to which documents of files may stream a call's sound: names, addresses, and `*.example.org`. A server's plan has its own.
+    public var streamHosts: [String] = []
+    /// PEM certificates to trust besides the system's; a server's plan has its own.
+    public var trustRoots: String?
     /// Variables of this process that hold its secrets, and that the voice does not inherit.
     public var withheldVariables: Set<String> = []
 
@@ -114,6 +118,7 @@ public final class CallFlows: CallParticipant {
     private let order: @Sendable (FlowOrder) -> Void
     private let name: @Sendable (ParticipantCall) -> FlowCallNames
     private let plan: Mutex<(plan: FlowPlan, link: FlowServerLink?)>
+    private let streams: FlowStreams
     private let voice = FlowVoice()
     private let runs = CallRuns<FlowRun>(threadName: "flows")
     private let lines = HeldLines()
@@ -126,12 +131,15 @@ public final class CallFlows: CallParticipant {
     ///   - name: Names a call that begins.
     ///   - publish: Receives the events, on the flows' thread.
     ///   - order: Receives what flows order of the device's calls, likewise.
+    ///   - streams: Makes what connects calls with bots and servers that hear, when the first call needs it; nil for flows without streams.
     public init(
         _ plan: FlowPlan, name: @escaping @Sendable (ParticipantCall) -> FlowCallNames,
         publish: @escaping @Sendable (ParticipantEvent) -> Void,
-        order: @escaping @Sendable (FlowOrder) -> Void = { _ in }
+        order: @escaping @Sendable (FlowOrder) -> Void = { _ in },
+        streams: (@Sendable (FlowStreamTargets) -> any CallStreams)? = nil
     ) {
         self.order = order
+        self.streams = FlowStreams(plan, streams)
         self.plan = Mutex((plan: plan, link: Self.link(to: plan, publish)))
         self.name = name
         self.publish = publish
@@ -146,6 +154,7 @@ public final class CallFlows: CallParticipant {
             }
             own.plan = plan
         }
+        streams.adopt(plan)
     }
 
     private static func link(
@@ -165,7 +174,8 @@ public final class CallFlows: CallParticipant {
         // The caller is recorded at 16 kHz, and hears the files at 48 kHz.
         let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
         let run = FlowRun(
-            plan, origin, voice, call, name(call), asked: asked, port: pair.port, publish: publish, order: order,
+            plan, origin, voice, call, name(call), streams, asked: asked, port: pair.port, publish: publish,
+            order: order,
             wake: { signal.signal() })
         lines.hold(pair.line, of: call.id)
         runs.begin(run)?.post(.end)
@@ -252,6 +262,7 @@ public final class CallFlows: CallParticipant {
     /// Ends all flows and the thread.
     public func finish() async {
         runs.finish { $0.post(.end) }
+        await streams.finish()
         await plan.withLock { $0.link }?.finish()
     }
 

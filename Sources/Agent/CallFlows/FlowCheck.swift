@@ -1,5 +1,6 @@
 internal import AudioKit
 internal import CallFlow
+internal import CallWebhooks
 public import ConfigReader
 
 /// Checks a flow before a call: its first document, all that this one names, and so on.
@@ -11,6 +12,8 @@ public struct FlowCheck {
     private let hasVoice: Bool?
     /// Whether there is a folder for Record; nil if that is unknown.
     private let hasRecordings: Bool?
+    /// Why a host may not be streamed to; nil if that is unknown.
+    private let refusal: ((String) -> String?)?
     private var problems: [ConfigProblem] = []
     /// A document, and what a call goes through it for.
     private struct Visit: Hashable {
@@ -31,7 +34,7 @@ public struct FlowCheck {
 
     /// Checks one document, and nothing that it names.
     public static func problems(ofDocumentIn folder: FlowFolder) -> [ConfigProblem] {
-        var check = FlowCheck(folder, nil, nil)
+        var check = FlowCheck(folder)
         _ = check.document(folder.first)
         return check.problems
     }
@@ -41,11 +44,14 @@ public struct FlowCheck {
     /// - Parameters:
     ///   - hasVoice: Whether the configuration has a voice; nil for a flow without a configuration.
     ///   - hasRecordings: The same of the folder for recordings.
+    ///   - streamHosts: The hosts that its documents may stream to; nil likewise.
     /// - Returns: All problems, by file.
-    public static func problems(of folder: FlowFolder, hasVoice: Bool? = nil, hasRecordings: Bool? = nil)
-        -> [ConfigProblem]
-    {
-        var check = FlowCheck(folder, hasVoice, hasRecordings)
+    public static func problems(
+        of folder: FlowFolder, hasVoice: Bool? = nil, hasRecordings: Bool? = nil, streamHosts: [String]? = nil
+    ) -> [ConfigProblem] {
+        let hosts = streamHosts.map { HostGuard(own: [], allowed: $0, section: "behaviour.flow") }
+        let refusal = hosts.map { hosts in { (host: String) in Self.refusal(of: host, by: hosts) } }
+        var check = FlowCheck(folder, hasVoice, hasRecordings, refusal)
         check.run()
         return check.problems
     }
@@ -55,7 +61,7 @@ public struct FlowCheck {
     /// - Parameter admits: Whether a name may be called.
     /// - Returns: Those that may not, by file.
     public static func problems(ofCalleesIn folder: FlowFolder, admits: (String) -> Bool) -> [ConfigProblem] {
-        var check = FlowCheck(folder, nil, nil)
+        var check = FlowCheck(folder)
         check.run()
         return check.callees.filter { !admits($0.name) }.map { callee in
             ConfigProblem(
@@ -64,8 +70,12 @@ public struct FlowCheck {
         }
     }
 
-    private init(_ folder: FlowFolder, _ hasVoice: Bool?, _ hasRecordings: Bool?) {
+    private init(
+        _ folder: FlowFolder, _ hasVoice: Bool? = nil, _ hasRecordings: Bool? = nil,
+        _ refusal: ((String) -> String?)? = nil
+    ) {
         self.folder = folder
+        self.refusal = refusal
         self.hasVoice = hasVoice
         self.hasRecordings = hasRecordings
         waiting = [Visit(name: folder.first, role: .flow)]
@@ -123,10 +133,25 @@ public struct FlowCheck {
             case .room: break
             }
             if let next = dial.action, let why = follow(next, for: role) { add(why) }
+        case .connect(let connect):
+            if let why = check(connect.stream) { add(why) }
+            if let next = connect.action, let why = follow(next, for: role) { add(why) }
+        case .start(let stream): if let why = check(stream) { add(why) }
         case .enqueue(let enqueue):
             if let wait = enqueue.wait, let why = follow(wait, for: .wait) { add(why) }
             if let next = enqueue.action, let why = follow(next, for: role) { add(why) }
-        case .pause, .leave, .reject, .hangup: return
+        case .pause, .stop, .leave, .reject, .hangup: return
+        }
+    }
+
+    private func check(_ stream: FlowStream) -> String? { stream.url.fixedSocketHost.flatMap { refusal?($0) } }
+
+    private static func refusal(of host: String, by hosts: HostGuard) -> String? {
+        do throws(HostGuard.Refusal) {
+            try hosts.check(host)
+            return nil
+        } catch {
+            return error.description
         }
     }
 

@@ -24,6 +24,10 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case got(Result<FlowSoundFile, FlowUnusable>, Int)
         /// The recording is at this path; nil if it was dropped.
         case kept(String?)
+        /// Something about the bot that takes part, or its end.
+        case bot(CallStreamReport, sid: String)
+        /// The same of the fork of this number.
+        case fork(CallStreamReport, Int)
         /// How the call has ended; its end follows.
         case callEnded(TwilioWebhook.Status)
         /// The call is to end, once what the caller hears now is played.
@@ -33,8 +37,19 @@ final class FlowRun: CallRun, @unchecked Sendable {
 
     /// Sound that was sent is on its way, or in the peer's jitter buffer.
     private static let lastWord = Duration.milliseconds(250)
+    /// A key that a bot is notified of; how long it was held is not known here.
+    private static let keyTime = Duration.milliseconds(100)
 
     let call: CallID
+    private let details: ParticipantCall
+    private let streams: FlowStreams
+    /// What connects the call, once it has had a stream.
+    private var lease: FlowStreams.Lease?
+    /// The bot that takes part.
+    private var bot: ConnectedBot?
+    /// Forks of the call's sound, by their numbers, and what they get.
+    private var forks: [Int: any CallFork] = [:]
+    private var forked: ForkedSound?
     private(set) var isDone = false
     private let plan: FlowPlan
     let origin: FlowOrigin
@@ -89,11 +104,14 @@ final class FlowRun: CallRun, @unchecked Sendable {
 
     init(
         _ plan: FlowPlan, _ origin: FlowOrigin, _ voice: FlowVoice, _ details: ParticipantCall, _ names: FlowCallNames,
-        asked: AskedCallee?, port: consuming AudioPort, publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        _ streams: FlowStreams, asked: AskedCallee?, port: consuming AudioPort,
+        publish: @escaping @Sendable (ParticipantEvent) -> Void,
         order: @escaping @Sendable (FlowOrder) -> Void,
         wake: @escaping @Sendable () -> Void
     ) {
         call = details.id
+        self.details = details
+        self.streams = streams
         self.plan = plan
         self.origin = origin
         self.voice = voice
@@ -146,6 +164,9 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .course(let input):
             if case .dialEnded = input { isDialling = false }
             if case .queueEnded = input { isQueued = false }
+            if case .key(let key) = input, bot != nil {
+                lease?.service.sendDigit(key, heldFor: Self.keyTime, to: call)
+            }
             if input.endsWhisper { receive(nil) }
             feed(input, at: now)
         case .loaded(let result, let number):
@@ -162,6 +183,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
         case .kept(let path):
             let kept = path.map { FlowRecording(url: FlowOrigin.url(ofFile: $0), duration: recordedTime) }
             feed(.recorded(kept), at: now)
+        case .bot(let report, let sid): take(report, ofBot: sid, at: now)
+        case .fork(let report, let number): take(report, ofFork: number, at: now)
         case .callEnded(let status):
             let time = answeredAt?.duration(to: now).components.seconds ?? 0
             report(status, seconds: Int(time))
@@ -172,9 +195,13 @@ final class FlowRun: CallRun, @unchecked Sendable {
             isOver = true
             if isCut, isHungUp { reportQueue(at: now) }
             stopDialling()
+            endStreams()
             receive(nil)
             endRecording(isHungUp: isCut)
-            if !isDone { origin.leave() }
+            if !isDone {
+                origin.leave()
+                lease?.leave()
+            }
             publish(.left(call))
             isDone = true
         }
@@ -184,6 +211,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         guard !isOver else { return }
         isOver = true
         stopDialling()
+        endStreams()
         endRecording()
         source = nil
         awaited = nil
@@ -241,6 +269,12 @@ final class FlowRun: CallRun, @unchecked Sendable {
             source = nil
             awaited = nil
             port.clear()
+            forked?.clear()
+        case .openStream(let order): connect(order)
+        case .fork(let order, let number): fork(order, number)
+        case .endFork(let number):
+            forks.removeValue(forKey: number)?.end()
+            if forks.isEmpty { forked = nil }
         case .record(let trims): beginRecording(trims: trims)
         case .stopRecording: endRecording()
         case .dial(let what):
@@ -272,6 +306,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         source = nil
         awaited = nil
         stopDialling()
+        endStreams()
         endRecording()
         if let failure, !isReady { publish(.failed(call, failure)) } else { publish(.done(call, failure: failure)) }
     }
@@ -300,6 +335,90 @@ final class FlowRun: CallRun, @unchecked Sendable {
             let result = await BlockingThreads.files.run { folder.load(name) }
             post(.loaded(result, number))
         }
+    }
+
+    // MARK: Streams
+
+    private func connect(_ order: FlowStreamOrder) {
+        let stream = stream(order)
+        let sid = stream.streamSid
+        guard let service = service() else {
+            return post(.course(.streamEnded(FlowStreamEnd(sid: sid, failure: FlowStreams.missing))))
+        }
+        do {
+            let line = try service.connect(details, to: stream) { [self] in post(.bot($0, sid: sid)) }
+            bot = ConnectedBot(sid: sid, line: line, hearing: port.rate)
+        } catch {
+            post(.course(.streamEnded(FlowStreamEnd(sid: sid, failure: "\(error)"))))
+        }
+    }
+
+    private func take(_ report: CallStreamReport, ofBot sid: String, at now: Instant) {
+        switch report {
+        case .noted(let notice): publish(.noted(notice, call))
+        case .ended(let failure):
+            guard bot?.sid == sid else { return }
+            bot?.finish()
+            bot = nil
+            feed(.streamEnded(FlowStreamEnd(sid: sid, failure: failure)), at: now)
+        }
+    }
+
+    private func service() -> (any CallStreams)? {
+        lease = lease ?? streams.lease()
+        return lease?.service
+    }
+
+    private func fork(_ order: FlowStreamOrder, _ number: Int) {
+        guard let service = service() else {
+            return post(.fork(.ended(failure: FlowStreams.missing), number))
+        }
+        let fork = service.fork(details, to: stream(order), order.tracks) { [self] in post(.fork($0, number)) }
+        forks[number] = fork
+        if forked == nil { forked = ForkedSound(hearing: port.rate, at: fork.rate) }
+    }
+
+    private func take(_ report: CallStreamReport, ofFork number: Int, at now: Instant) {
+        switch report {
+        case .noted(let notice): publish(.noted(notice, call))
+        case .ended(let failure):
+            forks[number] = nil
+            if forks.isEmpty { forked = nil }
+            if let failure, !isOver {
+                publish(.noted(.warned("a stream of Start has ended: \(failure)", leftOut: 0), call))
+            }
+            feed(.forkEnded(number), at: now)
+        }
+    }
+
+    private func stream(_ order: FlowStreamOrder) -> CallStream {
+        var generator = SystemRandomNumberGenerator()
+        let random = (0..<WireName.randomBytes).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        return CallStream(
+            to: order.address, parameters: order.parameters, callSid: names.callSid,
+            streamSid: WireName.sid("MZ", random))
+    }
+
+    /// Gives bots and servers what was heard.
+    private func stream(_ samples: [Int16], at now: Instant) {
+        guard !samples.isEmpty else { return }
+        if bot != nil {
+            let written = bot?.take(samples, into: &port, at: now) ?? []
+            forked?.wrote(written)
+        }
+        guard let (inbound, outbound) = forked?.take(samples, isSuspended: port.isSuspended) else { return }
+        for fork in forks.values { fork.give(inbound: inbound, outbound: outbound) }
+    }
+
+    private func endStreams() {
+        if bot != nil {
+            bot?.finish()
+            bot = nil
+            lease?.service.disconnect(call)
+        }
+        for fork in forks.values { fork.end() }
+        forks = [:]
+        forked = nil
     }
 
     // MARK: Sound for the caller
@@ -360,7 +479,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
 
     private func playSound(at now: Instant) {
         guard let (sound, number) = source else { return }
-        switch sound.write(into: &port, at: now) {
+        switch sound.write(into: &port, at: now, noting: { forked?.wrote($0) }) {
         case .continuing: return
         case .ended:
             source = nil
@@ -398,6 +517,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         }
         heard += samples.count
         record(samples)
+        stream(samples, at: now)
         var turns: [TurnEvent] = []
         port.takeTurns(into: &turns)
         for turn in turns {
@@ -494,7 +614,7 @@ extension FlowCourse.Input {
         case .requeued, .queueJoined, .queueEnded: true
         case .begin, .fetched, .fetchFailed, .received, .requestFailed, .answered, .soundEnded, .soundFailed, .key,
             .speech, .recorded, .calleeAsked, .calleeAnswered, .dialEnded, .queued, .dequeued, .handoverEnded,
-            .recordingFailed, .timerFired:
+            .streamEnded, .forkEnded, .recordingFailed, .timerFired:
             false
         }
     }

@@ -86,14 +86,20 @@ public final class SoundSource: Sendable {
     }
 
     /// Puts as much into the port as there is room for.
-    public func write(into port: inout AudioPort, at now: Instant) -> Status {
+    ///
+    /// - Parameter note: Receives what was put there, at 48 kHz.
+    public func write(
+        into port: inout AudioPort, at now: Instant, noting note: (ArraySlice<Int16>) -> Void = { _ in }
+    ) -> Status {
         var status = Status.continuing
         var isEmpty = false
         state.withLock { state in
             if state.written < state.piece.count {
                 let piece = state.piece
-                state.written += port.write(
+                let count = port.write(
                     piece.span.extracting(state.written..<piece.count), rate: .hz48000, at: now)
+                note(piece[state.written..<state.written + count])
+                state.written += count
             }
             guard state.written == state.piece.count, !state.isWaiting else { return }
             if let failure = state.failure { status = .failed(failure) } else if state.isAtEnd { status = .ended }

@@ -44,7 +44,8 @@ public struct FlowFailure: Equatable, Sendable, CustomStringConvertible {
 /// The course of one call through a flow.
 ///
 /// The driver fetches documents, plays, records and answers, and reports what became of it. Every wait has an end but that for a sound,
-/// whose length the driver limits, and that for the answer, for which the driver waits with every call.
+/// whose length the driver limits, that for a bot, which has the call, and that for the answer, for which the driver waits with every
+/// call.
 public struct FlowCourse: ProtocolCore, Sendable {
     /// What happened.
     public enum Input: Equatable, Sendable {
@@ -88,6 +89,10 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case queueEnded(QueueResult, Duration)
         /// A hand-over of the call that others have asked for has ended so, and the caller is back.
         case handoverEnded(String)
+        /// The bot's part in the call has ended, or has not come about.
+        case streamEnded(FlowStreamEnd)
+        /// The fork of this number has ended by itself.
+        case forkEnded(Int)
         /// The recording cannot be written, for the reason in the text.
         case recordingFailed(String)
         /// ``FlowCourse/nextDeadline`` has come.
@@ -131,7 +136,14 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case leaveQueue(QueueResult)
         /// The caller has gone through the document of the call that takes it: join the two.
         case readyToJoin
-        /// Something is wrong that does not end the call: the document of a caller that waits, who leaves the queue or is joined without it.
+        /// Connect the caller with a bot. ``Input/streamEnded(_:)`` follows in any case.
+        case openStream(FlowStreamOrder)
+        /// Fork the call's sound to a server.
+        case fork(FlowStreamOrder, number: Int)
+        /// End the fork of this number.
+        case endFork(Int)
+        /// Something is wrong that does not end the call: the document of a caller that waits, who leaves the queue or is joined without it,
+        /// or a verb that is passed over.
         case fault(FlowFailure)
         /// Hang up.
         case hangUp
@@ -176,6 +188,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case recording(FlowRecord, until: Instant, quietUntil: Instant?)
         case saving(FlowRecord, until: Instant)
         case dialling(FlowDial, Dialling)
+        /// A bot takes part.
+        case streaming(FlowConnect)
         /// In a queue, or about to be, with nothing to do until that is reported.
         case queueing
         case over
@@ -265,6 +279,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
     /// Requests that count towards ``mostRequests``.
     private var counted = 0
     private var dials = 0
+    /// Forks that run, with their numbers and names.
+    private var forks: [(number: Int, name: String?)] = []
+    private var lastFork = 0
     /// The caller is in a queue, or about to be: documents are those of the queue.
     private var visit: Visit?
     private var steps: [FlowDocument.Step] = []
@@ -311,7 +328,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     public var nextDeadline: Instant? {
         let own: Instant? =
             switch state {
-            case .idle, .answering, .sounding, .beeping, .over, .queueing: nil
+            case .idle, .answering, .sounding, .beeping, .streaming, .over, .queueing: nil
             case .dialling(_, .answering), .dialling(_, .ending): nil
             case .dialling(_, .ringing(let time)): time
             case .dialling(_, .connected(let time)): time
@@ -361,6 +378,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .queueJoined: visit?.role = .joined
         case .queueEnded(let result, let time): endVisit(result, time, at: now, into: &outbox)
         case .handoverEnded(let status): values.handoverStatus = status
+        case .streamEnded(let end): endStream(end, at: now, into: &outbox)
+        case .forkEnded(let number): forks.removeAll { $0.number == number }
         case .recorded(let recording): endRecording(recording, at: now, into: &outbox)
         case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
         case .timerFired: fire(at: now, into: &outbox)
@@ -523,6 +542,13 @@ public struct FlowCourse: ProtocolCore, Sendable {
             }
         case .redirect(let text, let method): fetch(text, method, [], at: now, into: &outbox)
         case .dial(let dial): begin(dial, at: now, into: &outbox)
+        case .connect(let connect): begin(connect, into: &outbox)
+        case .start(let stream):
+            fork(stream, into: &outbox)
+            if !isOver { proceed(at: now, into: &outbox) }
+        case .stop(let name):
+            endFork(name, into: &outbox)
+            proceed(at: now, into: &outbox)
         case .enqueue(let enqueue): begin(enqueue, into: &outbox)
         case .leave: leaveQueue(into: &outbox)
         case .reject(let how): reject(how, into: &outbox)
@@ -583,14 +609,17 @@ public struct FlowCourse: ProtocolCore, Sendable {
             case .url(let url): start(.url(url), next, into: &outbox)
             case nil: return
             }
-        case .pause, .gather, .record, .redirect, .dial, .enqueue, .leave, .reject, .hangup: return
+        case .pause, .gather, .record, .redirect, .dial, .connect, .start, .stop, .enqueue, .leave, .reject, .hangup:
+            return
         }
     }
 
     private var isSounding: Bool {
         switch state {
         case .sounding, .beeping, .gathering(_, .prompt): true
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .queueing, .over: false
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .streaming, .queueing,
+            .over:
+            false
         }
     }
 
@@ -609,7 +638,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .gathering(let gather, .prompt(let index, _)): prompt(index + 1, of: gather, at: now, into: &outbox)
         case .beeping(let record): beginRecording(record, at: now, into: &outbox)
         case .dialling(_, .ringing): start(.ringBack, state, into: &outbox)
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .queueing, .over:
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .streaming, .queueing,
+            .over:
             return
         }
     }
@@ -626,7 +656,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .pause(let time): state = .gathering(gather, .pause(number, until: now.advanced(by: time)))
         case .say(_, let times), .play(_, let times):
             play(verb, .gathering(gather, .prompt(number, times: times)), into: &outbox)
-        case .gather, .record, .redirect, .dial, .enqueue, .leave, .reject, .hangup: return
+        case .gather, .record, .redirect, .dial, .connect, .start, .stop, .enqueue, .leave, .reject, .hangup: return
         }
     }
 
@@ -643,7 +673,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
             stopRecording(record, at: now, into: &outbox)
         case .dialling(let dial, .ringing), .dialling(let dial, .connected):
             if key == "*", dial.hangsUpOnStar { stop(dial, isTimeout: false, into: &outbox) }
-        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .dialling, .queueing,
+        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .dialling, .streaming,
+            .queueing,
             .over:
             return
         }
@@ -680,7 +711,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var isRecording: Bool {
         switch state {
         case .recording, .saving: true
-        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .queueing, .over: false
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .streaming, .queueing,
+            .over:
+            false
         }
     }
 
@@ -718,7 +751,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
         let record: FlowRecord
         switch state {
         case .recording(let own, _, _), .saving(let own, _): record = own
-        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .queueing, .over:
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .streaming, .queueing,
+            .over:
             return nil
         }
         guard case .url(let base) = address else { return nil }
@@ -809,6 +843,58 @@ public struct FlowCourse: ProtocolCore, Sendable {
         fetch(action, dial.method, result, at: now, into: &outbox)
     }
 
+    // MARK: Streams
+
+    private mutating func begin(_ connect: FlowConnect, into outbox: inout [Output]) {
+        guard !isAsking else {
+            return fail("a callee that is asked cannot be connected with a bot; remove Connect", into: &outbox)
+        }
+        guard let order = order(connect.stream, into: &outbox) else { return }
+        state = .streaming(connect)
+        outbox.append(.openStream(order))
+    }
+
+    private mutating func endStream(_ end: FlowStreamEnd, at now: Instant, into outbox: inout [Output]) {
+        guard case .streaming(let connect) = state else { return }
+        values.streamEvent = end.event
+        if let failure = end.failure {
+            outbox.append(.fault(FlowFailure(place: place, message: failure)))
+        } else {
+            noteTime()
+        }
+        guard let action = connect.action else { return proceed(at: now, into: &outbox) }
+        fetch(action, connect.method, end.fields(name: connect.stream.name), at: now, into: &outbox)
+    }
+
+    /// A flow that comes to its Start again has the same fork, and one that has too many continues without another.
+    private mutating func fork(_ stream: FlowStream, into outbox: inout [Output]) {
+        if let name = stream.name, forks.contains(where: { $0.name == name }) { return }
+        guard forks.count < FlowStream.mostForks else {
+            let why =
+                "the call has \(forks.count) streams, the limit, and begins no other; end one with Stop, or give this one a name"
+            return outbox.append(.fault(FlowFailure(place: place, message: why)))
+        }
+        guard let order = order(stream, into: &outbox) else { return }
+        lastFork += 1
+        forks.append((lastFork, stream.name))
+        outbox.append(.fork(order, number: lastFork))
+    }
+
+    private mutating func endFork(_ name: String, into outbox: inout [Output]) {
+        for fork in forks where fork.name == name { outbox.append(.endFork(fork.number)) }
+        forks.removeAll { $0.name == name }
+    }
+
+    private mutating func order(_ stream: FlowStream, into outbox: inout [Output]) -> FlowStreamOrder? {
+        guard let address = stream.url.socketAddress(values) else {
+            fail("url of Stream is no URL of wss or ws, as \"\(stream.url.source)\" has it", into: &outbox)
+            return nil
+        }
+        let parameters = stream.parameters.map { ($0.name, $0.value.spoken(values)) }
+        return FlowStreamOrder(
+            to: address, parameters: Dictionary(parameters) { first, _ in first }, tracks: stream.tracks)
+    }
+
     // MARK: Time
 
     private mutating func fire(at now: Instant, into outbox: inout [Output]) {
@@ -837,7 +923,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .saving: fail("the recording was not saved within \(Self.savingTime.text)", into: &outbox)
         case .dialling(let dial, .ringing): stop(dial, isTimeout: true, into: &outbox)
         case .dialling(let dial, .connected): stop(dial, isTimeout: false, into: &outbox)
-        case .idle, .answering, .sounding, .gathering, .beeping, .dialling, .queueing, .over: return
+        case .idle, .answering, .sounding, .gathering, .beeping, .dialling, .streaming, .queueing, .over: return
         }
     }
 

@@ -35,6 +35,12 @@ public enum FlowVerb: Equatable, Sendable {
     case redirect(FlowText, Webhook.Method)
     /// Connects the caller with others.
     case dial(FlowDial)
+    /// Connects the caller with a bot.
+    case connect(FlowConnect)
+    /// Forks the call's sound to a server, while the flow continues.
+    case start(FlowStream)
+    /// Ends what was forked under a name.
+    case stop(String)
     /// Has the caller wait in a queue.
     case enqueue(FlowEnqueue)
     /// Takes the caller out of the queue in which it waits.
@@ -54,6 +60,9 @@ public enum FlowVerb: Equatable, Sendable {
         case .record: "Record"
         case .redirect: "Redirect"
         case .dial: "Dial"
+        case .connect: "Connect"
+        case .start: "Start"
+        case .stop: "Stop"
         case .enqueue: "Enqueue"
         case .leave: "Leave"
         case .reject: "Reject"
@@ -64,8 +73,8 @@ public enum FlowVerb: Equatable, Sendable {
     /// Whether the call is answered for it: a call can be rejected only before that.
     var needsAnswer: Bool {
         switch self {
-        case .say, .play, .gather, .record, .enqueue, .hangup: true
-        case .pause, .redirect, .reject, .leave: false
+        case .say, .play, .gather, .record, .connect, .start, .enqueue, .hangup: true
+        case .pause, .redirect, .reject, .leave, .stop: false
         case .dial(let dial): !dial.answersOnBridge
         }
     }

@@ -121,10 +121,12 @@ public enum FlowDocumentRole: Hashable, Sendable {
         case (.wait, .say), (.wait, .play), (.wait, .pause), (.wait, .gather), (.wait, .redirect), (.wait, .leave),
             (.wait, .hangup):
             true
-        case (.wait, .record), (.wait, .dial), (.wait, .enqueue), (.wait, .reject): false
+        case (.wait, .record), (.wait, .dial), (.wait, .enqueue), (.wait, .reject), (.wait, .connect), (.wait, .start),
+            (.wait, .stop):
+            false
         case (.whisper, .say), (.whisper, .play), (.whisper, .pause), (.whisper, .redirect): true
         case (.whisper, .gather), (.whisper, .record), (.whisper, .dial), (.whisper, .enqueue), (.whisper, .leave),
-            (.whisper, .reject), (.whisper, .hangup):
+            (.whisper, .reject), (.whisper, .hangup), (.whisper, .connect), (.whisper, .start), (.whisper, .stop):
             false
         }
     }

@@ -36,7 +36,8 @@ private struct FlowReader {
 
     /// Verbs of a document, in the order of the alphabet.
     private static let verbs = [
-        "Dial", "Enqueue", "Gather", "Hangup", "Leave", "Pause", "Play", "Record", "Redirect", "Reject", "Say",
+        "Connect", "Dial", "Enqueue", "Gather", "Hangup", "Leave", "Pause", "Play", "Record", "Redirect", "Reject",
+        "Say", "Start", "Stop",
     ]
     private static let prompts = ["Pause", "Play", "Say"]
     /// Times that a sound is played with `loop="0"`, which TwiML calls endless.
@@ -104,6 +105,13 @@ private struct FlowReader {
             let method = method(element)
             return file(element, element.text).map { .redirect($0, method) }
         case "Dial": return dial(element).map { .dial($0) }
+        case "Connect": return connect(element).map { .connect($0) }
+        case "Start":
+            check(element, attributes: [], text: false)
+            return child(of: element, "Stream").flatMap { stream($0, isForked: true) }.map { .start($0) }
+        case "Stop":
+            check(element, attributes: [], text: false)
+            return child(of: element, "Stream").flatMap { stoppedName($0) }.map { .stop($0) }
         case "Enqueue": return enqueue(element).map { .enqueue($0) }
         case "Leave":
             check(element, attributes: [], text: false, children: false)
@@ -249,6 +257,99 @@ private struct FlowReader {
         return template(element, text)
     }
 
+    // MARK: Streams
+
+    private mutating func connect(_ element: XMLElement) -> FlowConnect? {
+        check(element, attributes: asking(["action"]), text: false)
+        let (action, method) = (action(element), method(element))
+        return child(of: element, "Stream").flatMap { stream($0, isForked: false) }.map {
+            FlowConnect(stream: $0, action: action, method: method)
+        }
+    }
+
+    /// The only element within another one.
+    private mutating func child(of element: XMLElement, _ name: String) -> XMLElement? {
+        for child in element.children where child.name != name {
+            add(child, "is not supported within \(element.name); supported there is \(name)")
+        }
+        let found = element.children.filter { $0.name == name }
+        guard found.count == 1, element.children.count == 1 else {
+            if element.children.allSatisfy({ $0.name == name }) {
+                add(element, "has \(found.count) \(name); exactly one is supported")
+            }
+            return nil
+        }
+        return found.first
+    }
+
+    private mutating func stream(_ element: XMLElement, isForked: Bool) -> FlowStream? {
+        check(element, attributes: ["name", "track", "url"], text: false)
+        let name = element[attribute: "name"].flatMap { streamName(element, $0) }
+        let tracks = tracks(element, isForked: isForked)
+        let parameters = parameters(of: element)
+        guard let text = element[attribute: "url"] else {
+            add(element, "has no url, which names a server by wss:// or ws://")
+            return nil
+        }
+        guard let url = template(element, Self.trimmed(text)) else { return nil }
+        guard url.socketAddress(Self.triedValues) != nil else {
+            add(
+                element,
+                "url must begin with wss:// or ws://, have no user and no password, and be of "
+                    + "\(WireLimits.addressBytes) bytes at most, not \"\(FlowFileName.shown(url.source))\"")
+            return nil
+        }
+        return FlowStream(url: url, name: name, tracks: tracks, parameters: parameters)
+    }
+
+    private mutating func tracks(_ element: XMLElement, isForked: Bool) -> ForkTracks {
+        guard let text = element[attribute: "track"] else { return .inbound }
+        let allowed = isForked ? ForkTracks.allCases : [.inbound]
+        if let known = allowed.first(where: { $0.rawValue == text }) { return known }
+        let all = allowed.map(\.rawValue).joined(separator: ", ")
+        add(element, "track must be \(isForked ? "one of " : "")\(all), not \"\(text.prefix(40))\"")
+        return .inbound
+    }
+
+    private mutating func parameters(of element: XMLElement) -> [FlowStream.Parameter] {
+        var found: [FlowStream.Parameter] = []
+        for child in element.children {
+            guard child.name == "Parameter" else {
+                add(child, "is not supported within Stream; supported there is Parameter")
+                continue
+            }
+            check(child, attributes: ["name", "value"], text: false, children: false)
+            guard let name = child[attribute: "name"], !name.isEmpty else {
+                add(child, "has no name")
+                continue
+            }
+            let value = child[attribute: "value"] ?? ""
+            if name.utf8.count + value.utf8.count > WireLimits.parameterBytes {
+                add(child, "has a name and a value of more than \(WireLimits.parameterBytes) bytes")
+            }
+            if found.contains(where: { $0.name == name }) { add(child, "has the name of another one") }
+            if let value = template(child, value) { found.append(FlowStream.Parameter(name: name, value: value)) }
+        }
+        if found.count > WireLimits.parameters {
+            add(element, "has \(found.count) parameters; at most \(WireLimits.parameters) are supported")
+        }
+        return found
+    }
+
+    private mutating func stoppedName(_ element: XMLElement) -> String? {
+        check(element, attributes: ["name"], text: false, children: false)
+        return streamName(element, element[attribute: "name"] ?? "")
+    }
+
+    private mutating func streamName(_ element: XMLElement, _ name: String) -> String? {
+        guard !name.isEmpty, name.utf8.count <= FlowStream.longestName else {
+            add(
+                element, name.isEmpty ? "has no name" : "has a name of more than \(FlowStream.longestName) bytes")
+            return nil
+        }
+        return name
+    }
+
     // MARK: Queues
 
     private mutating func enqueue(_ element: XMLElement) -> FlowEnqueue? {
@@ -362,13 +463,7 @@ private struct FlowReader {
     /// A name of a file, or a URL. Whether every call can make one of it is tried with values that change nothing.
     private mutating func file(_ element: XMLElement, _ text: String) -> FlowText? {
         guard let name = template(element, Self.trimmed(text)) else { return nil }
-        var values = FlowValues(from: "a", to: "b", callSid: "c")
-        values.digits = "1"
-        (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
-        values.handoverStatus = "busy"
-        values.queueResult = QueueResult.bridged.rawValue
-        QueuePlace(sid: "d", position: 1, size: 1, most: 1, since: .zero, meanSince: .zero).put(
-            into: &values, at: .zero)
+        let values = Self.triedValues
         do throws(FlowFileName.Fault) {
             if let base {
                 _ = try name.address(values, from: base)
@@ -380,6 +475,19 @@ private struct FlowReader {
             add(element, error.message)
             return nil
         }
+    }
+
+    /// Values that change nothing.
+    private static var triedValues: FlowValues {
+        var values = FlowValues(from: "a", to: "b", callSid: "c")
+        values.digits = "1"
+        (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
+        values.handoverStatus = "busy"
+        values.streamEvent = FlowStreamEnd(sid: "").event
+        values.queueResult = QueueResult.bridged.rawValue
+        QueuePlace(sid: "d", position: 1, size: 1, most: 1, since: .zero, meanSince: .zero).put(
+            into: &values, at: .zero)
+        return values
     }
 
     private mutating func template(_ element: XMLElement, _ text: String) -> FlowText? {

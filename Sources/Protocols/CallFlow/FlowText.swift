@@ -11,6 +11,8 @@ public struct FlowValues: Equatable, Sendable {
     public var dialSeconds = ""
     /// How the last hand-over of the call has ended that others have asked for; empty before one has.
     public var handoverStatus = ""
+    /// How the last bot's part in the call has ended; empty before one has.
+    public var streamEvent = ""
     /// How the caller's time in the last queue has ended; empty before it has.
     public var queueResult = ""
     /// The queue in which the caller waits, or has waited; empty before that.
@@ -41,6 +43,7 @@ public struct FlowValues: Equatable, Sendable {
         case .dialStatus: dialStatus
         case .dialSeconds: dialSeconds
         case .handoverStatus: handoverStatus
+        case .streamEvent: streamEvent
         case .queueResult: queueResult
         case .queueSid: queueSid
         case .queuePosition: queuePosition
@@ -77,6 +80,8 @@ public struct FlowText: Equatable, Sendable {
         case dialSeconds = "DialCallDuration"
         /// How the last hand-over of the call has ended.
         case handoverStatus = "HandoverStatus"
+        /// How the last bot's part in the call has ended.
+        case streamEvent = "StreamEvent"
         /// How the caller's time in the last queue has ended.
         case queueResult = "QueueResult"
         /// The queue.
@@ -148,17 +153,29 @@ public struct FlowText: Equatable, Sendable {
     /// The address of a document or sound that the text of a call names, in a document from this address. Values are escaped, so that
     /// they change neither the host nor the form of it.
     public func address(_ values: FlowValues, from base: WebAddress) throws(FlowFileName.Fault) -> WebAddress {
-        let reference = parts.map { part in
-            switch part {
-            case .text(let text): text
-            case .value(let name): PercentEscape.escaped(values[name], allowing: PercentEscape.isUnreserved)
-            }
-        }.joined()
+        let reference = escaped(values)
         if reference.isEmpty { return base }
         if let address = base.resolving(reference) { return address }
         throw FlowFileName.Fault(
             message: "\"\(FlowFileName.shown(source))\" is no URL of http or https, of "
                 + "\(WireLimits.addressBytes) bytes at most, without a user and a password, or a reference to one")
+    }
+
+    /// The WebSocket that the text of a call names; nil if it names none. Values are escaped, as in other addresses.
+    public func socketAddress(_ values: FlowValues) -> WebAddress? {
+        WebAddress(escaped(values), WebAddress.Scheme.sockets)
+    }
+
+    /// The host of the WebSocket if it is the same in every call; nil if it depends on the call.
+    public var fixedSocketHost: String? { fixed.flatMap { WebAddress($0, WebAddress.Scheme.sockets)?.host } }
+
+    private func escaped(_ values: FlowValues) -> String {
+        parts.map { part in
+            switch part {
+            case .text(let text): text
+            case .value(let name): PercentEscape.escaped(values[name], allowing: PercentEscape.isUnreserved)
+            }
+        }.joined()
     }
 
     private func fileText(_ values: FlowValues) -> String {
@@ -221,7 +238,8 @@ public struct FlowText: Equatable, Sendable {
             switch part {
             case .text, .value(.from), .value(.to), .value(.callSid), .value(.queueSid), .value(.mostQueued): false
             case .value(.digits), .value(.dialStatus), .value(.dialSeconds), .value(.handoverStatus),
-                .value(.queueResult), .value(.queuePosition), .value(.queueSeconds), .value(.averageQueueSeconds),
+                .value(.streamEvent), .value(.queueResult), .value(.queuePosition), .value(.queueSeconds),
+                .value(.averageQueueSeconds),
                 .value(.queueSize):
                 true
             }

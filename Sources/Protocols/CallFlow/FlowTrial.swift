@@ -27,6 +27,8 @@ public struct FlowTrial: Sendable {
         case taken
         /// The caller is in its queue no more.
         case queueEnded(QueueResult)
+        /// The bot has left the call.
+        case streamEnded
         /// The caller has spoken, and the recording is saved.
         case recorded(Duration)
     }
@@ -50,7 +52,7 @@ public struct FlowTrial: Sendable {
 
     /// How long a callee rings before it answers, or is busy.
     public static let ringingTime = Duration.seconds(2)
-    /// How long the caller is connected.
+    /// How long the caller is connected, also with a bot.
     public static let connectedTime = Duration.seconds(5)
 
     /// How long the caller waits in a queue.
@@ -63,6 +65,8 @@ public struct FlowTrial: Sendable {
     private var queuedSince = Instant.zero
     /// What happens next in the queue.
     private var queueNext: (input: FlowCourse.Input, at: Instant)?
+    /// When the bot leaves that takes part.
+    private var streamEnd: Instant?
     private let dialResult: DialStatus
     /// What a dialled call does next.
     private var dialNext: (input: FlowCourse.Input, at: Instant)?
@@ -152,7 +156,8 @@ public struct FlowTrial: Sendable {
         _ length: (FlowSound) -> Result<Duration, FlowUnusable>, _ note: (Duration, Note) -> Void
     ) -> [FlowCourse.Input] {
         switch output {
-        case .reached, .fellBack, .fault: return []
+        case .reached, .fellBack, .fault, .fork, .endFork: return []
+        case .openStream: streamEnd = now.advanced(by: Self.connectedTime)
         case .enqueue: return enqueue(note)
         case .leaveQueue(let result):
             note(Instant.zero.duration(to: now), .queueEnded(result))
@@ -257,7 +262,7 @@ public struct FlowTrial: Sendable {
         case .dialEnded(let status, _): note(Instant.zero.duration(to: now), .dialEnded(status))
         case .begin, .fetched, .fetchFailed, .received, .requestFailed, .answered, .soundEnded, .soundFailed, .key,
             .speech, .recorded, .recordingFailed, .calleeAsked, .handoverEnded, .queued, .dequeued, .requeued,
-            .queueJoined, .queueEnded, .timerFired:
+            .queueJoined, .queueEnded, .streamEnded, .forkEnded, .timerFired:
             break
         }
         return next.input
@@ -270,11 +275,17 @@ public struct FlowTrial: Sendable {
         } else {
             keyAt = nil
         }
-        let times = [soundEnd?.at, keyAt, speechEnd, dialNext?.at, queueNext?.at, course.nextDeadline].compactMap(
-            \.self)
+        let times = [
+            soundEnd?.at, keyAt, speechEnd, dialNext?.at, queueNext?.at, streamEnd, course.nextDeadline,
+        ].compactMap(\.self)
         guard let next = times.min(), Instant.zero.duration(to: next) <= longest else { return nil }
         now = max(now, next)
         if let input = nextOfDial(note) ?? nextOfQueue(note) { return input }
+        if let time = streamEnd, time <= now {
+            streamEnd = nil
+            note(Instant.zero.duration(to: now), .streamEnded)
+            return .streamEnded(FlowStreamEnd(sid: "MZ-trial"))
+        }
         if let sound = soundEnd, sound.at <= now {
             soundEnd = nil
             return .soundEnded(sound.number)

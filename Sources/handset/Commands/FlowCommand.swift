@@ -23,7 +23,7 @@ struct FlowTryCommand: ParsableCommand {
             The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the \
             key before, and speaks for three seconds at a Record. No callee is called: those of a Dial answer after two seconds, and the \
             caller is connected for five, unless --dial says otherwise. In a queue the caller is the only one, and is taken after ten \
-            seconds, unless --queue says otherwise. Files last as long as they are; the texts of Say last as long as \
+            seconds, unless --queue says otherwise. No bot is connected: that of a Connect leaves after five seconds. Files last as long as they are; the texts of Say last as long as \
             people take to say them, because no voice is run. It ends with an error if the flow does, and if it reaches four hours.
 
             A URL is asked as behaviour.flow.url is: each request is printed with its fields. The server does not learn that there is \
@@ -265,6 +265,7 @@ private enum FlowTrialText {
         case .queued(let place): "    waits in the queue, at place \(place.position)"
         case .taken: "    a call takes the caller"
         case .queueEnded(let result): "    leaves the queue: \(result.rawValue)"
+        case .streamEnded: "    the bot leaves the call"
         case .recorded(let time): "    \(time.text) are recorded"
         }
     }
@@ -288,6 +289,10 @@ private enum FlowTrialText {
         }
     }
 
+    private static func parameters(_ order: FlowStreamOrder) -> String {
+        order.parameters.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+    }
+
     private static func line(_ output: FlowCourse.Output) -> String? {
         switch output {
         case .reached(let place): place.element.isEmpty ? "\(place): the document ends" : "\(place)"
@@ -304,6 +309,10 @@ private enum FlowTrialText {
         case .dial(let order): dial(order)
         case .connect, .stopDialling, .accept, .leaveQueue, .readyToJoin: nil
         case .enqueue(let name, let hasMusic): "    enters the queue \(name)\(hasMusic ? ", and hears music" : "")"
+        case .openStream(let order): "    connects with the bot at \(order.address.shown)\(parameters(order))"
+        case .fork(let order, _):
+            "    streams the \(order.tracks.rawValue) to \(order.address.shown)\(parameters(order))"
+        case .endFork: "    ends the stream"
         case .fault(let failure): "\(failure)"
         case .stopSound: "    stops the sound"
         case .record: "    records the caller"

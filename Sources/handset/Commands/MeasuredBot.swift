@@ -24,7 +24,7 @@ struct MeasuredBot {
 
     /// Speaks with a bot over its wire.
     init(_ plan: BotPlan, _ probe: BotProbe, _ ending: EndRequest) async throws {
-        ProgressLines().say("Calling the bot at \(plan.address.text)")
+        ProgressLines().say("Calling the bot at \(plan.addressText)")
         let measured: WireRecording
         do {
             measured = try await WireLoopback.measure(plan, probe, mustStop: { ending.isMade })
@@ -34,7 +34,7 @@ struct MeasuredBot {
                 "\(error) --wire must be what the bot understands.")
         }
         recording = measured.recording
-        facts = [.init("Called", plan.address.text)]
+        facts = [.init("Called", plan.addressText)]
         if let failure = measured.failure { facts.append(.init("Connection", failure)) }
         if measured.misunderstood > 0 {
             facts.append(.init("Messages that were not understood", "\(measured.misunderstood)"))

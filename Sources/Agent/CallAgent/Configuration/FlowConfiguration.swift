@@ -24,7 +24,7 @@ enum FlowConfiguration {
         let allowedHosts = ConfigKey<[String]>.list(
             "allowed_hosts", of: "hosts",
             "hosts besides those of the URLs here that documents may name: names, addresses, `*.example.org`. What is named in full "
-                + "may be a private address"
+                + "may be a private address. A flow with `file` names hosts in `Stream` alone"
         ) { text throws(ConfigValueFault) in
             guard FlowServerPlan.isHost(text) else {
                 throw ConfigValueFault(
@@ -82,12 +82,17 @@ enum FlowConfiguration {
         guard var plan = file.map(FlowPlan.init(file:)) ?? server.map(FlowPlan.init(server:)) else { return nil }
         plan.voice = voice ?? []
         plan.recordFolder = recordFolder
+        if case .file = plan.source {
+            plan.streamHosts = section.value(\.allowedHosts, &problems) ?? []
+            plan.trustRoots = section.certificates(\.trustRoots, &problems)
+        }
         guard let file, !section.has(\.url) else { return plan }
         do throws(FlowUnusable) {
             let folder = try FlowFolder(file: file)
             guard isUsed, section.fileChecks != .none else { return plan }
             problems += FlowCheck.problems(
-                of: folder, hasVoice: section.has(\.say), hasRecordings: section.has(\.recordFolder))
+                of: folder, hasVoice: section.has(\.say), hasRecordings: section.has(\.recordFolder),
+                streamHosts: plan.streamHosts)
         } catch {
             problems.append(section.problem(\.file, error.message))
         }
@@ -103,7 +108,6 @@ enum FlowConfiguration {
         let method = section.value(\.method, &problems)
         let fallback = section.value(\.fallbackURL, &problems)
         let status = section.value(\.statusURL, &problems)
-        let allowedHosts = section.value(\.allowedHosts, &problems)
         let timeout = section.value(\.timeout, &problems)
         let secret = section.value(\.secret, &problems)
         if let secret, !FlowServerPlan.isSecret(secret) {
@@ -113,7 +117,6 @@ enum FlowConfiguration {
                     "must hold at least \(FlowServerPlan.shortestSecret) bytes, as text or as whsec_ and base64; "
                         + "`openssl rand -hex 32` makes some"))
         }
-        let trustRoots = section.certificates(\.trustRoots, &problems)
         if section.has(\.file), section.has(\.url) {
             problems.append(section.problem(\.url, "is given together with file; keep one of them"))
         } else if !section.has(\.file), !section.has(\.url) {
@@ -123,6 +126,8 @@ enum FlowConfiguration {
             rejectOfServer(in: section, &problems)
             return nil
         }
+        let allowedHosts = section.value(\.allowedHosts, &problems)
+        let trustRoots = section.certificates(\.trustRoots, &problems)
         guard let url, problems[before...].allSatisfy(\.isWarning) else { return nil }
         let plain = "callers and their keys cross the network in plain text; use https://"
         func isPlain(_ address: WebAddress?) -> Bool {
@@ -146,9 +151,7 @@ enum FlowConfiguration {
         section.rejectIdle(\.method, reason, &problems)
         section.rejectIdle(\.fallbackURL, reason, &problems)
         section.rejectIdle(\.statusURL, reason, &problems)
-        section.rejectIdle(\.allowedHosts, reason, &problems)
         section.rejectIdle(\.timeout, reason, &problems)
         section.rejectIdle(\.secret, reason, &problems)
-        section.rejectIdle(\.trustRoots, reason, &problems)
     }
 }

@@ -86,7 +86,7 @@ public enum WireLoopback {
         await bots.finish()
         if let refusal { throw refusal }
         guard let clock else {
-            throw BotUnreachable(isRefusal: false, description: "the bot at \(plan.address.text) was not reached")
+            throw BotUnreachable(isRefusal: false, description: "the bot at \(plan.addressText) was not reached")
         }
         return WireRecording(
             recording: clock.recording, failure: failure, misunderstood: misunderstood,
@@ -98,7 +98,7 @@ extension WireLoopback {
     private static func unreachable(_ plan: BotPlan, isRefusal: Bool, _ why: String?) -> BotUnreachable {
         BotUnreachable(
             isRefusal: isRefusal,
-            description: "the bot at \(plan.address.text) cannot be called: \(why ?? "it declines")")
+            description: "the bot at \(plan.addressText) cannot be called: \(why ?? "it declines")")
     }
 }
 

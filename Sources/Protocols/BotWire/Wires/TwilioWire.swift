@@ -12,6 +12,9 @@ public struct TwilioWire: VoiceWire, StreamWire {
 
 /// The messages of Twilio.
 struct TwilioDialect: StreamDialect {
+    /// Those of a stream that is forked; a bot that takes part receives what the caller says.
+    var tracks = ForkTracks.inbound
+
     var callerFormat: WireFormat { .mulaw }
 
     func opening(_ call: WireCall) -> [[String: JSONValue]] {
@@ -22,18 +25,28 @@ struct TwilioDialect: StreamDialect {
                 "start",
                 [
                     "accountSid": .string(call.account), "callSid": .string(call.call),
-                    "streamSid": .string(call.stream), "tracks": ["inbound"],
+                    "streamSid": .string(call.stream), "tracks": .array(trackNames),
                     "customParameters": .object(call.parameters.mapValues(JSONValue.string)),
                     "mediaFormat": ["encoding": "audio/x-mulaw", "sampleRate": 8_000, "channels": 1],
                 ]),
         ]
     }
 
+    private var trackNames: [JSONValue] {
+        (tracks.hasInbound ? ["inbound"] : []) + (tracks.hasOutbound ? ["outbound"] : [])
+    }
+
     func media(_ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int) -> [String: JSONValue] {
+        media(payload, place, call, number: number, track: "inbound")
+    }
+
+    func media(
+        _ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int, track: String
+    ) -> [String: JSONValue] {
         numbered(
             "media", number, call, "media",
             [
-                "track": "inbound", "chunk": .text(place.chunk), "timestamp": .text(place.milliseconds),
+                "track": .string(track), "chunk": .text(place.chunk), "timestamp": .text(place.milliseconds),
                 "payload": .string(payload),
             ])
     }
