@@ -147,7 +147,7 @@ struct FlowStreamTests {
         #expect(line.outputs.last == .play(.speech("bye"), number: 1))
     }
 
-    @Test("A server is told which stream has ended, and how")
+    @Test("A server is notified of which stream has ended, and how")
     func tellsServer() throws {
         let first = try #require(WebAddress("https://flows.example/menu", WebAddress.Scheme.requests))
         let inner =

@@ -109,6 +109,7 @@ public final class StreamCalls: CallStreams {
         tell?(.ended(failure: failure))
     }
 
+    /// Connects a call with a bot, whose line is returned.
     public func connect(
         _ call: ParticipantCall, to stream: CallStream, tell: @escaping @Sendable (CallStreamReport) -> Void
     ) throws -> PortLine {
@@ -136,16 +137,19 @@ public final class StreamCalls: CallStreams {
         return pair.line
     }
 
+    /// Delivers a telephone key to the bot of a call.
     public func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID) {
         let milliseconds = Int(time.milliseconds)
         work.execute { [registry] in registry[call]?.take(digit: digit, heldMilliseconds: milliseconds) }
     }
 
+    /// Ends the bot's part in a call. No report follows.
     public func disconnect(_ call: CallID) {
         tells.withLock { $0[call] = nil }
         work.execute { [registry] in registry.remove(call)?.end(.completed) }
     }
 
+    /// Forks a call's sound to a server.
     public func fork(
         _ call: ParticipantCall, to stream: CallStream, _ tracks: ForkTracks,
         tell: @escaping @Sendable (CallStreamReport) -> Void
@@ -161,6 +165,7 @@ public final class StreamCalls: CallStreams {
         return fork
     }
 
+    /// Ends all streams and the loop.
     public func finish() async {
         try? await loop.submit { [registry, forks] in
             registry.removeAll()
