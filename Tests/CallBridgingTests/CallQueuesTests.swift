@@ -37,7 +37,8 @@ struct CallQueuesTests {
         outputs.filter { output in
             switch output {
             case .place, .reportEntry, .reportExit: false
-            case .playMusic, .stopMusic, .called, .returned, .found, .won, .join, .part, .ended, .takerEnded: true
+            case .playMusic, .stopMusic, .called, .returned, .found, .won, .join, .part, .hangUp, .ended, .takerEnded:
+                true
             }
         }
     }
@@ -79,9 +80,9 @@ struct CallQueuesTests {
         line.feed(enter(ann))
         line.feed(enter(ben))
         line.advance(by: .seconds(7), firing: .timerFired)
-        #expect(orders(line.feed(take(agent))) == [.found(taker: agent), .called(ann, by: agent, nil)])
+        #expect(orders(line.feed(take(agent))) == [.found(taker: agent), .called(ann, by: agent, nil, attempt: 1)])
         #expect(line.feed(.join(agent)).isEmpty)
-        #expect(line.feed(.ready(ann)) == [.won(taker: agent)])
+        #expect(line.feed(.ready(ann, attempt: 1)) == [.won(taker: agent)])
         let joined = line.feed(.join(agent))
         #expect(orders(joined) == [.join(ann, taker: agent, .flow(nil))])
         #expect(results(joined) == ["1 bridged 7 s"] && places(joined) == ["2:1/1"])
@@ -104,7 +105,7 @@ struct CallQueuesTests {
             var line = line()
             line.feed(enter(ann))
             line.feed(take(agent))
-            line.feed(.ready(ann))
+            line.feed(.ready(ann, attempt: 1))
             line.feed(.join(agent))
             #expect(line.feed(.ended(gone)) == [expected])
         }
@@ -117,17 +118,19 @@ struct CallQueuesTests {
         line.feed(enter(ann, hasMusic: true))
         line.feed(enter(ben))
         #expect(
-            orders(line.feed(take(agent))) == [.stopMusic(ann), .found(taker: agent), .called(ann, by: agent, nil)])
+            orders(line.feed(take(agent))) == [
+                .stopMusic(ann), .found(taker: agent), .called(ann, by: agent, nil, attempt: 1),
+            ])
         #expect(line.feed(.ended(agent)) == [.returned(ann), .playMusic(ann)])
         #expect(line.core.all.first?.callers == [ann, ben])
-        #expect(orders(line.feed(take(other))).last == .called(ann, by: other, nil))
-        line.feed(.ready(ann))
+        #expect(orders(line.feed(take(other))).last == .called(ann, by: other, nil, attempt: 2))
+        line.feed(.ready(ann, attempt: 2))
         #expect(
             orders(line.feed(.giveUp(other, isTimeout: true))) == [
                 .takerEnded(other, .noAnswer, joined: .zero), .returned(ann), .playMusic(ann),
             ])
         // A late answer of the caller's flow counts no more.
-        #expect(line.feed(.ready(ann)).isEmpty && line.feed(.join(other)).isEmpty)
+        #expect(line.feed(.ready(ann, attempt: 2)).isEmpty && line.feed(.join(other)).isEmpty)
     }
 
     @Test("A caller that hangs up while a call takes it gives that call the next caller, or has it wait for one")
@@ -137,10 +140,10 @@ struct CallQueuesTests {
         line.feed(enter(ben))
         line.feed(take(agent))
         #expect(
-            orders(line.feed(.ended(ann))) == [.found(taker: agent), .called(ben, by: agent, nil)])
+            orders(line.feed(.ended(ann))) == [.found(taker: agent), .called(ben, by: agent, nil, attempt: 2)])
         #expect(orders(line.feed(.ended(ben))).isEmpty)
         #expect(line.core.all.isEmpty && line.core.isTaking(agent))
-        #expect(orders(line.feed(enter(cem))) == [.found(taker: agent), .called(cem, by: agent, nil)])
+        #expect(orders(line.feed(enter(cem))) == [.found(taker: agent), .called(cem, by: agent, nil, attempt: 3)])
     }
 
     @Test("A call that is about to be joined is given back when its caller hangs up, because it does not ring any more")
@@ -149,10 +152,10 @@ struct CallQueuesTests {
         line.feed(enter(ann))
         line.feed(enter(ben))
         line.feed(take(agent))
-        line.feed(.ready(ann))
+        line.feed(.ready(ann, attempt: 1))
         #expect(orders(line.feed(.ended(ann))) == [.takerEnded(agent, .noAnswer, joined: .zero)])
         #expect(orders(line.feed(.join(agent))).isEmpty)
-        #expect(orders(line.feed(take(other))) == [.found(taker: other), .called(ben, by: other, nil)])
+        #expect(orders(line.feed(take(other))) == [.found(taker: other), .called(ben, by: other, nil, attempt: 2)])
     }
 
     @Test("Calls that find no caller wait in the order in which they came, each for its queue")
@@ -160,7 +163,7 @@ struct CallQueuesTests {
         var line = line()
         #expect(line.feed(take(agent)).isEmpty && line.feed(take(other)).isEmpty)
         #expect(orders(line.feed(enter(cem, "r"))).isEmpty)
-        #expect(orders(line.feed(enter(ann))) == [.found(taker: agent), .called(ann, by: agent, nil)])
+        #expect(orders(line.feed(enter(ann))) == [.found(taker: agent), .called(ann, by: agent, nil, attempt: 1)])
         #expect(
             line.feed(.giveUp(other, isTimeout: true)) == [.takerEnded(other, .noAnswer, joined: .zero)])
         #expect(orders(line.feed(enter(ben))).isEmpty)
@@ -173,8 +176,10 @@ struct CallQueuesTests {
         line.feed(enter(ann))
         #expect(line.core.next(of: "q") == ann)
         #expect(
-            orders(line.feed(.take(agent, queue: "q", .user(goesBack: true)))) == [.called(ann, by: agent, nil)])
-        #expect(orders(line.feed(.ready(ann))) == [.join(ann, taker: agent, .user(goesBack: true))])
+            orders(line.feed(.take(agent, queue: "q", .user(goesBack: true)))) == [
+                .called(ann, by: agent, nil, attempt: 1)
+            ])
+        #expect(orders(line.feed(.ready(ann, attempt: 1))) == [.join(ann, taker: agent, .user(goesBack: true))])
         #expect(line.core.isInFlow(ann) && !line.core.isInFlow(agent) && line.core.isTaking(agent))
         #expect(line.feed(.ended(agent)) == [.ended(ann, .bridged, waited: .zero)])
         // One whose caller leaves before the join has asked for that caller alone.
@@ -227,7 +232,7 @@ struct CallQueuesTests {
             ])
         #expect(line.feed(enter(cem)) == [.ended(cem, .systemError, waited: .zero)])
         #expect(line.feed(take(other)) == [.takerEnded(other, .failed, joined: .zero)])
-        #expect(line.feed(.ready(ann)) == [.won(taker: agent)])
+        #expect(line.feed(.ready(ann, attempt: 1)) == [.won(taker: agent)])
         #expect(
             orders(line.feed(.giveUp(agent, isTimeout: false))) == [
                 .takerEnded(agent, .canceled, joined: .zero), .ended(ann, .systemError, waited: .zero),
@@ -241,11 +246,73 @@ struct CallQueuesTests {
         var line = line()
         line.feed(enter(ann))
         line.feed(take(agent))
-        line.feed(.ready(ann))
+        line.feed(.ready(ann, attempt: 1))
         line.feed(.join(agent))
         line.feed(.replaced(agent, by: other))
         #expect(line.feed(.ended(agent)).isEmpty)
         #expect(line.feed(.ended(other)) == [.ended(ann, .bridged, waited: .zero)])
+    }
+
+    @Test(
+        "The call in a caller's place is hung up when the call that has taken it leaves: it has no flow to go back to")
+    func replacedCaller() {
+        var line = line()
+        line.feed(enter(ann))
+        line.feed(take(agent))
+        line.feed(.ready(ann, attempt: 1))
+        line.feed(.join(agent))
+        line.feed(.replaced(ann, by: ben))
+        #expect(line.feed(.ended(ann)).isEmpty)
+        line.advance(by: .seconds(5), firing: .timerFired)
+        #expect(
+            line.feed(.giveUp(agent, isTimeout: false)) == [
+                .part(taker: agent), .hangUp(ben), .takerEnded(agent, .completed, joined: .seconds(5)),
+            ])
+        #expect(!line.core.isTaking(agent) && !line.core.isInFlow(ben))
+        #expect(line.feed(.ended(ben)).isEmpty)
+    }
+
+    @Test(
+        "A caller that was ready for a call that has given up is not joined to the next before it has heard that one's document"
+    )
+    func lateReadiness() throws {
+        var line = line()
+        let whisper = FlowWhisper(.file(try FlowFileName("hello.xml")))
+        line.feed(enter(ann))
+        line.feed(take(agent))
+        line.feed(.take(other, queue: "q", .flow(whisper)))
+        let next = line.feed(.giveUp(agent, isTimeout: false))
+        #expect(
+            next == [
+                .takerEnded(agent, .canceled, joined: .zero), .returned(ann), .found(taker: other),
+                .called(ann, by: other, whisper, attempt: 2),
+            ])
+        #expect(line.feed(.ready(ann, attempt: 1)).isEmpty)
+        #expect(line.feed(.ready(ann, attempt: 2)) == [.won(taker: other)])
+        // Nor to the same call, when that takes it again.
+        line.feed(.giveUp(other, isTimeout: false))
+        line.feed(take(other))
+        #expect(line.feed(.ready(ann, attempt: 2)).isEmpty)
+    }
+
+    @Test(
+        "Callers that leave together are not given the places of each other, and those who stay are given theirs once")
+    func placesAtOnce() {
+        let many = (UInt64(100)..<200).map { CallID(number: $0) }
+        var line = line(.init(callers: 101, wait: .seconds(60)))
+        line.feed(take(agent))
+        for call in [ann] + many { line.feed(enter(call)) }
+        let closed = line.feed(.close(true))
+        #expect(places(closed) == ["1:1/1"])
+        #expect(results(closed).count == 100 && closed.count == 201)
+        // The same for those whose time is up.
+        line = self.line(.init(callers: 101, wait: .seconds(60)))
+        for call in many { line.feed(enter(call)) }
+        line.advance(by: .seconds(1), firing: .timerFired)
+        line.feed(enter(ann))
+        let before = line.outputs.count
+        line.advance(by: .seconds(59), firing: .timerFired)
+        #expect(places(Array(line.outputs[before...])) == ["1:1/1"])
     }
 
     @Test("In 2,000 random steps no caller is in two places, and each that was entered leaves once")
@@ -254,6 +321,7 @@ struct CallQueuesTests {
             var random = SeededGenerator(seed: seed)
             var line = line(.init(callers: 5, wait: .seconds(30)))
             var entered: Set<CallID> = []
+            var attempts: [CallID: Int] = [:]
             let calls = (1...8).map { CallID(number: $0) }
             let agents = (11...14).map { CallID(number: $0) }
             func check(_ outputs: [CallQueues.Output]) {
@@ -262,7 +330,8 @@ struct CallQueuesTests {
                     case .reportEntry(let call, _, _): #expect(entered.insert(call).inserted)
                     case .reportExit(let call, _, _, _): #expect(entered.remove(call) != nil)
                     case .join(let call, let taker, _): #expect(calls.contains(call) && agents.contains(taker))
-                    case .place, .playMusic, .stopMusic, .called, .returned, .found, .won, .part, .ended, .takerEnded:
+                    case .called(let call, _, _, let attempt): attempts[call] = attempt
+                    case .place, .playMusic, .stopMusic, .returned, .found, .won, .part, .hangUp, .ended, .takerEnded:
                         break
                     }
                 }
@@ -277,7 +346,7 @@ struct CallQueuesTests {
                 case 0, 1: check(line.feed(enter(call, queue, hasMusic: Bool.random(using: &random))))
                 case 2: check(line.feed(take(agent, queue)))
                 case 3: check(line.feed(.take(agent, queue: queue, .user(goesBack: Bool.random(using: &random)))))
-                case 4: check(line.feed(.ready(call)))
+                case 4: check(line.feed(.ready(call, attempt: attempts[call] ?? 0)))
                 case 5: check(line.feed(.join(agent)))
                 case 6: check(line.feed(.giveUp(agent, isTimeout: Bool.random(using: &random))))
                 case 7: check(line.feed(.ended(Bool.random(using: &random) ? call : agent)))

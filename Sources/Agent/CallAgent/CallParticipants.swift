@@ -258,8 +258,9 @@ final class CallParticipants {
     }
 
     /// A call takes the caller of a queue, which goes through a document of that call's flow first.
-    func call(_ caller: CallID, by taker: CallID, through whisper: FlowWhisper?) {
-        (present[caller] as? CallFlows)?.call(caller, by: taker, in: present[taker] as? CallFlows, through: whisper)
+    func call(_ caller: CallID, by taker: CallID, through whisper: FlowWhisper?, attempt: Int) {
+        (present[caller] as? CallFlows)?.call(
+            caller, by: taker, in: present[taker] as? CallFlows, through: whisper, attempt: attempt)
     }
 
     /// Whether a flow decides what a call is joined to: it has dialled, waits in a queue, or takes a caller from one.

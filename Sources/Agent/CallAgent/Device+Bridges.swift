@@ -150,7 +150,7 @@ extension Device {
         case .accepted(let callee): feed(dials: .accepted(callee))
         case .enqueue(let caller, let queue, let hasMusic): enqueue(caller, in: queue, hasMusic: hasMusic)
         case .leaveQueue(let caller, let result): feed(queues: .leave(caller, result))
-        case .readyToJoin(let caller): feed(queues: .ready(caller))
+        case .readyToJoin(let caller, let attempt): feed(queues: .ready(caller, attempt: attempt))
         }
     }
 

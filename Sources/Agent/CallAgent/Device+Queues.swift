@@ -88,7 +88,8 @@ extension Device {
         case .playMusic(let caller):
             if let path = configuration.handover.music { feed(music: .play(path, to: caller, repeats: true)) }
         case .stopMusic(let caller): feed(music: .stop(caller))
-        case .called(let caller, let taker, let whisper): participants.call(caller, by: taker, through: whisper)
+        case .called(let caller, let taker, let whisper, let attempt):
+            participants.call(caller, by: taker, through: whisper, attempt: attempt)
         case .returned(let caller): participants.report(.returned, to: caller)
         case .found(let taker): participants.report(.asked, to: taker)
         case .won(let taker): participants.report(.answered, to: taker)
@@ -101,6 +102,7 @@ extension Device {
             feed(bridges: .join(caller, taker, then: .goBack, otherThen: sequel))
             participants.report(.joined, to: caller)
         case .part(let taker): feed(bridges: .part(taker))
+        case .hangUp(let call): feed(.user(.hangUp(because: .request)), to: call)
         case .ended(let caller, let result, let time): participants.report(.ended(result, time), to: caller)
         case .takerEnded(let taker, let status, let time):
             log.dialHasEnded(status, after: time, about: calls.about(taker))

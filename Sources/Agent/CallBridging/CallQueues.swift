@@ -38,8 +38,8 @@ public struct CallQueues: ProtocolCore {
         case leave(CallID, QueueResult)
         /// A call takes the caller of a queue that has waited longest, or waits for one.
         case take(CallID, queue: String, Taker)
-        /// The caller that is being taken can be joined.
-        case ready(CallID)
+        /// The caller can be joined to the call that takes it in this attempt; nothing happens if that attempt has ended.
+        case ready(CallID, attempt: Int)
         /// The call that takes a caller is ready to be joined to it.
         case join(CallID)
         /// The call takes no caller any more: it gives up, or parts from the one that it is joined to.
@@ -60,8 +60,8 @@ public struct CallQueues: ProtocolCore {
         /// Have the caller hear music until that is stopped.
         case playMusic(CallID)
         case stopMusic(CallID)
-        /// Report to the caller's flow that a call takes it. ``Input/ready(_:)`` follows.
-        case called(CallID, by: CallID, FlowWhisper?)
+        /// Report to the caller's flow that a call takes it. ``Input/ready(_:attempt:)`` follows with this attempt.
+        case called(CallID, by: CallID, FlowWhisper?, attempt: Int)
         /// Report to the caller's flow that the call is gone.
         case returned(CallID)
         /// Report to the flow of the call that takes a caller that it has one, who goes through a document.
@@ -72,6 +72,8 @@ public struct CallQueues: ProtocolCore {
         case join(CallID, taker: CallID, Taker)
         /// Part the call from its caller.
         case part(taker: CallID)
+        /// Hang up a call that has taken the place of a caller: the flow to which it would go back has ended with the caller.
+        case hangUp(CallID)
         /// Report to the caller's flow how its time in the queue has ended.
         case ended(CallID, QueueResult, waited: Duration)
         /// Report to the flow of the call that has taken callers, or was to.
@@ -101,14 +103,14 @@ public struct CallQueues: ProtocolCore {
     private enum Phase: Equatable {
         case waiting
         /// It goes through the document of the call that takes it.
-        case called(by: CallID)
+        case called(by: CallID, attempt: Int)
         /// That call is about to be joined to it.
         case ready(for: CallID)
 
         var taker: CallID? {
             switch self {
             case .waiting: nil
-            case .called(let call), .ready(let call): call
+            case .called(let call, _), .ready(let call): call
             }
         }
 
@@ -140,6 +142,8 @@ public struct CallQueues: ProtocolCore {
         let kind: Taker
         let since: Instant
         let waited: Duration
+        /// A call has taken the place of the caller.
+        var isReplaced = false
     }
 
     private var limits: Limits
@@ -151,6 +155,8 @@ public struct CallQueues: ProtocolCore {
     private var claims: [CallID: Claim] = [:]
     /// Those that wait, by queue, the first one first.
     private var waiting: [String: [CallID]] = [:]
+    /// Numbers the attempts to take a caller: a late answer to one must not count for the next, which may be by the same call.
+    private var attempts = 0
     /// By caller.
     private var joins: [CallID: Join] = [:]
     private var callers: [CallID: CallID] = [:]
@@ -206,7 +212,7 @@ public struct CallQueues: ProtocolCore {
             claims[call] = Claim(queue: queue, taker: taker)
             waiting[queue] = (waiting[queue] ?? []) + [call]
             match(queue, into: &outbox)
-        case .ready(let call): beReady(call, at: now, into: &outbox)
+        case .ready(let call, let attempt): beReady(call, attempt, at: now, into: &outbox)
         case .join(let call): join(call, at: now, into: &outbox)
         case .giveUp(let call, let isTimeout):
             giveUp(call, isTimeout ? .noAnswer : .canceled, at: now, into: &outbox)
@@ -218,7 +224,7 @@ public struct CallQueues: ProtocolCore {
         case .close(let isClosed): close(isClosed, at: now, into: &outbox)
         case .timerFired:
             let due = queues.values.flatMap(\.callers).filter { $0.until <= now }.map(\.call)
-            for call in due.sorted(by: { $0.number < $1.number }) { leave(call, .timeout, at: now, into: &outbox) }
+            leave(due, .timeout, at: now, into: &outbox)
         }
     }
 
@@ -269,12 +275,27 @@ public struct CallQueues: ProtocolCore {
     private mutating func leave(
         _ call: CallID, _ result: QueueResult, at now: Instant, into outbox: inout [Output]
     ) {
-        guard let (caller, name) = remove(call, into: &outbox) else { return }
-        let time = caller.since.duration(to: now)
-        outbox.append(.reportExit(call, queue: name, result, waited: time))
-        // The flow of one that has hung up ends with it.
-        if result != .hangup { outbox.append(.ended(call, result, waited: time)) }
-        reportPlaces(in: name, into: &outbox)
+        leave([call], result, at: now, into: &outbox)
+    }
+
+    /// Callers leave together: those behind them are given their places once.
+    private mutating func leave(
+        _ calls: [CallID], _ result: QueueResult, at now: Instant, into outbox: inout [Output]
+    ) {
+        let left = calls.sorted { $0.number < $1.number }.compactMap { call -> (caller: Caller, queue: String)? in
+            guard let (caller, name) = remove(call, into: &outbox) else { return nil }
+            let time = caller.since.duration(to: now)
+            outbox.append(.reportExit(call, queue: name, result, waited: time))
+            // The flow of one that has hung up ends with it.
+            if result != .hangup { outbox.append(.ended(call, result, waited: time)) }
+            return (caller, name)
+        }
+        for name in Set(left.map(\.queue)).sorted() { reportPlaces(in: name, into: &outbox) }
+        for (caller, name) in left { release(caller, from: name, into: &outbox) }
+    }
+
+    /// A caller has left: the call that was about to take it gets the next one, waits for one, or gives up.
+    private mutating func release(_ caller: Caller, from name: String, into outbox: inout [Output]) {
         guard let taker = caller.phase.taker, let claim = claims[taker] else { return }
         switch claim.taker {
         case .user:
@@ -304,12 +325,14 @@ public struct CallQueues: ProtocolCore {
         {
             waiting[name]?.removeFirst()
             if waiting[name]?.isEmpty == true { waiting[name] = nil }
-            queues[name]?.callers[index].phase = .called(by: taker)
+            attempts += 1
+            queues[name]?.callers[index].phase = .called(by: taker, attempt: attempts)
             claims[taker]?.caller = caller.call
             if caller.hasMusic { outbox.append(.stopMusic(caller.call)) }
             switch claim.taker {
-            case .flow(let whisper): outbox += [.found(taker: taker), .called(caller.call, by: taker, whisper)]
-            case .user: outbox.append(.called(caller.call, by: taker, nil))
+            case .flow(let whisper):
+                outbox += [.found(taker: taker), .called(caller.call, by: taker, whisper, attempt: attempts)]
+            case .user: outbox.append(.called(caller.call, by: taker, nil, attempt: attempts))
             }
         }
     }
@@ -325,8 +348,8 @@ public struct CallQueues: ProtocolCore {
         names[call].flatMap { queues[$0]?.callers.first { $0.call == call } }
     }
 
-    private mutating func beReady(_ call: CallID, at now: Instant, into outbox: inout [Output]) {
-        guard case .called(let taker)? = caller(call)?.phase, let claim = claims[taker] else { return }
+    private mutating func beReady(_ call: CallID, _ attempt: Int, at now: Instant, into outbox: inout [Output]) {
+        guard case .called(let taker, attempt)? = caller(call)?.phase, let claim = claims[taker] else { return }
         setPhase(.ready(for: taker), of: call)
         switch claim.taker {
         case .flow: outbox.append(.won(taker: taker))
@@ -353,7 +376,10 @@ public struct CallQueues: ProtocolCore {
         _ taker: CallID, _ status: DialStatus, isGone: Bool = false, at now: Instant, into outbox: inout [Output]
     ) {
         if let call = callers[taker], let join = joins[call] {
-            if !isGone { outbox.append(.part(taker: taker)) }
+            if !isGone {
+                outbox.append(.part(taker: taker))
+                if join.isReplaced { outbox.append(.hangUp(call)) }
+            }
             return end(join, of: call, gone: isGone ? taker : nil, at: now, into: &outbox)
         }
         guard let claim = claims.removeValue(forKey: taker) else { return }
@@ -385,7 +411,8 @@ public struct CallQueues: ProtocolCore {
     ) {
         joins[call] = nil
         callers[join.taker] = nil
-        if gone != call { outbox.append(.ended(call, .bridged, waited: join.waited)) }
+        // The flow of one that was replaced has ended with it.
+        if gone != call, !join.isReplaced { outbox.append(.ended(call, .bridged, waited: join.waited)) }
         switch join.kind {
         case .flow where gone == join.taker: return
         case .flow: outbox.append(.takerEnded(join.taker, .completed, joined: join.since.duration(to: now)))
@@ -397,6 +424,7 @@ public struct CallQueues: ProtocolCore {
     private mutating func replace(_ former: CallID, by call: CallID) {
         if let join = joins.removeValue(forKey: former) {
             joins[call] = join
+            joins[call]?.isReplaced = true
             callers[join.taker] = call
         } else if let caller = callers.removeValue(forKey: former) {
             callers[call] = caller
@@ -410,8 +438,6 @@ public struct CallQueues: ProtocolCore {
         for taker in waiting.values.flatMap(\.self).sorted(by: { $0.number < $1.number }) {
             giveUp(taker, .failed, at: now, into: &outbox)
         }
-        for call in names.keys.sorted(by: { $0.number < $1.number }) where caller(call)?.phase == .waiting {
-            leave(call, .systemError, at: now, into: &outbox)
-        }
+        leave(names.keys.filter { caller($0)?.phase == .waiting }, .systemError, at: now, into: &outbox)
     }
 }

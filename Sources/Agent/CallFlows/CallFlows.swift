@@ -70,8 +70,8 @@ public enum FlowOrder: Sendable, Equatable {
     case enqueue(CallID, String, hasMusic: Bool)
     /// Take the caller out of its queue.
     case leaveQueue(CallID, QueueResult)
-    /// Join the caller to the call that takes it from its queue.
-    case readyToJoin(CallID)
+    /// Join the caller to the call that takes it from its queue in this attempt.
+    case readyToJoin(CallID, attempt: Int)
 }
 
 /// What becomes of a flow's caller in a queue.
@@ -215,12 +215,14 @@ public final class CallFlows: CallParticipant {
     }
 
     /// Has the caller of a queue go through a document of the flow of the call that takes it, if there is one.
-    /// ``FlowOrder/readyToJoin(_:)`` follows.
+    /// ``FlowOrder/readyToJoin(_:attempt:)`` follows, with the same attempt.
     ///
     /// - Parameter flows: Where the flow of that call is; nil if it has none.
-    public func call(_ caller: CallID, by taker: CallID, in flows: CallFlows?, through whisper: FlowWhisper?) {
+    public func call(
+        _ caller: CallID, by taker: CallID, in flows: CallFlows?, through whisper: FlowWhisper?, attempt: Int
+    ) {
         let run = flows?.run(of: taker)
-        self.run(of: caller)?.post(.called(by: run?.values.callSid ?? "", whisper, run?.origin))
+        self.run(of: caller)?.post(.called(by: run?.values.callSid ?? "", whisper, run?.origin, attempt: attempt))
     }
 
     /// Has a callee that was placed for a caller go through a document of the caller's flow when it answers.

@@ -19,7 +19,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
         /// The document of this number was read, or not.
         case loaded(Result<FlowDocument, FlowUnusable>, Int)
         /// A call with this `CallSid` takes the caller from its queue, after a document of that call's flow.
-        case called(by: String, FlowWhisper?, FlowOrigin?)
+        case called(by: String, FlowWhisper?, FlowOrigin?, attempt: Int)
         /// The sound of this number, which a server has, is there.
         case got(Result<FlowSoundFile, FlowUnusable>, Int)
         /// The recording is at this path; nil if it was dropped.
@@ -91,6 +91,8 @@ final class FlowRun: CallRun, @unchecked Sendable {
     private var hangsUpAt: Instant?
     /// Something was dialled whose end has not been reported.
     private var isDialling = false
+    /// The newest one to take the caller from its queue.
+    private var attempt = 0
     /// The caller was put into a queue whose end has not been reported.
     private var isQueued = false
     /// The call itself has ended.
@@ -175,8 +177,9 @@ final class FlowRun: CallRun, @unchecked Sendable {
             case .success(let document): feed(.fetched(document), at: now)
             case .failure(let fault): feed(.fetchFailed(fault), at: now)
             }
-        case .called(let sid, let whisper, let origin):
+        case .called(let sid, let whisper, let origin, let attempt):
             guard !isOver else { return }
+            self.attempt = attempt
             receive(origin)
             feed(.dequeued(by: sid, whisper), at: now)
         case .got(let sound, let number): take(sound, number, at: now)
@@ -287,7 +290,7 @@ final class FlowRun: CallRun, @unchecked Sendable {
             isQueued = true
             order(.enqueue(call, queue, hasMusic: hasMusic))
         case .leaveQueue(let result): order(.leaveQueue(call, result))
-        case .readyToJoin: order(.readyToJoin(call))
+        case .readyToJoin: order(.readyToJoin(call, attempt: attempt))
         case .fault(let failure): publish(.noted(.warned(failure.description, leftOut: 0), call))
         case .hangUp: hangsUpAt = now.advanced(by: Self.lastWord)
         case .fail(let failure): finish(failure: failure.description)
