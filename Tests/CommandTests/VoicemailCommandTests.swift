@@ -52,6 +52,32 @@ struct VoicemailCommandTests {
         #expect(try await voicemail(site, "list").isEmpty)
     }
 
+    @Test("A PIN that is entered by telephone is in no event and in no line of the log")
+    func keepsPIN() async throws {
+        let site = try Site(
+            behaviour: """
+                voicemail
+                  voicemail:
+                    folder: box
+                    menu: {owners: [caller], pin_file: pin, say: [cat, "\(Site.speech)"]}
+                """, isControlled: true)
+        defer { site.remove() }
+        let pin = site.path("pin")
+        try "123456\n".write(toFile: pin, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: pin)
+        try "limit 30 s\nwait for sound\npress 987987#\nwait 2 s\n".write(
+            toFile: site.path("caller.script"), atomically: true, encoding: .utf8)
+        let running = try await RunningSite(site)
+        let watch = try HandsetProcess(["control", "--socket", site.controlSocket, "--json", "watch"])
+        try await until { !watch.outputText.isEmpty }
+        let call = try running.call(["--script", site.path("caller.script")])
+        #expect(await call.ending() == 0, "\(call.errorText)")
+        try await running.device.line(containing: "a caller has entered a wrong PIN")
+        try await until { watch.outputText.contains(#""event":"ended""#) }
+        #expect(!watch.outputText.contains(#""event":"digit""#), "\(watch.outputText)")
+        #expect(!running.device.errorText.contains("pressed a key"), "\(running.device.errorText)")
+    }
+
     @Test("What was said until a device was killed is a message when it starts again")
     func killed() async throws {
         let site = try Site(behaviour: Self.behaviour)

@@ -324,6 +324,9 @@ final class CallParticipants {
         return nil
     }
 
+    /// Whether the keys of a call may be secrets.
+    func keepsKeys(of call: CallID) -> Bool { present[call]?.keepsKeys ?? false }
+
     /// The call is finished.
     func forget(_ call: CallID) {
         present[call] = nil

@@ -37,7 +37,7 @@ extension Device {
             case .event(let event):
                 if event == .answered { note(.talking, of: id) }
                 calls[id]?.observation.note(event)
-                publish(DeviceEvent(event, of: id))
+                if !isSecret(event, of: id) { publish(DeviceEvent(event, of: id)) }
                 noteForBridges(event, of: id)
             case .note(let note):
                 calls[id]?.observation.note(note)
@@ -47,6 +47,11 @@ extension Device {
         let deadline = calls[id]?.session.nextDeadline
         calls[id]?.timer.set(at: deadline) { [weak self] in await self?.feed(.timerFired, to: id) }
         noteUnplaced()
+    }
+
+    /// Whether an event may give away a PIN.
+    private func isSecret(_ event: CallEvent, of id: CallID) -> Bool {
+        if case .digit = event { participants.keepsKeys(of: id) } else { false }
     }
 
     /// A call has reached another phase: updates the loudspeaker's tone.

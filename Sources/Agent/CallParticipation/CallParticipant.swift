@@ -28,6 +28,9 @@ public protocol CallParticipant: Sendable {
     /// Whether an incoming call is accepted only after ``ParticipantEvent/ready(_:)``; then ``begin(_:)`` comes before media is prepared.
     var delaysAnswer: Bool { get }
 
+    /// Whether the keys that it hears may be secrets, such as PINs: then neither events nor logs have them.
+    var keepsKeys: Bool { get }
+
     /// Begins to take part in a call. If the call is not answered yet and the participant delays that,
     /// ``ParticipantEvent/ready(_:)``, ``ParticipantEvent/rejected(_:_:_:)`` or ``ParticipantEvent/failed(_:_:)`` follows.
     func begin(_ call: ParticipantCall) throws
@@ -58,6 +61,9 @@ public protocol CallParticipant: Sendable {
 }
 
 extension CallParticipant {
+    /// Keys are reported to all who follow the device's events.
+    public var keepsKeys: Bool { false }
+
     /// Reports nothing: most participants have no way to be notified.
     public func noteHandover(_ report: HandoverReport, of call: CallID) {}
 }
