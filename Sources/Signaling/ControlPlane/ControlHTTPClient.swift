@@ -86,7 +86,7 @@ public struct ControlHTTPClient: Sendable {
         defer { timeout.cancel() }
         do {
             return try await channel.executeThenClose { inbound, outbound in
-                try await send(method, target, body, to: outbound)
+                let unsent = await send(method, target, body, to: outbound)
                 var (status, bytes) = (0, [UInt8]())
                 for try await part in inbound {
                     switch part {
@@ -96,7 +96,7 @@ public struct ControlHTTPClient: Sendable {
                     }
                     guard bytes.count <= Self.mostBytes else { throw Ended("its answer is too long") }
                 }
-                throw Ended("it closed the connection without an answer")
+                throw unsent ?? Ended("it closed the connection without an answer")
             }
         } catch {
             throw lost(error)
@@ -119,7 +119,7 @@ public struct ControlHTTPClient: Sendable {
         var status = 0
         do {
             return try await channel.executeThenClose { inbound, outbound in
-                try await send("GET", target, [], to: outbound)
+                let unsent = await send("GET", target, [], to: outbound)
                 var bytes: [UInt8] = []
                 var text = EventStreamText()
                 for try await part in inbound {
@@ -134,6 +134,7 @@ public struct ControlHTTPClient: Sendable {
                     }
                     guard bytes.count + text.waiting <= Self.mostBytes else { throw Ended("its answer is too long") }
                 }
+                if let unsent { throw unsent }
                 return nil
             }
         } catch {
@@ -198,10 +199,12 @@ public struct ControlHTTPClient: Sendable {
         }
     }
 
+    /// - Returns: Why the request was not sent as a whole. The answer may be there all the same, and what is received says better than
+    ///   this why a connection ended, such as that its certificate is not trusted.
     private func send(
         _ method: String, _ target: String, _ body: [UInt8],
         to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
-    ) async throws {
+    ) async -> (any Error)? {
         var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: method), uri: target)
         switch place {
         case .socket: head.headers.add(name: "Host", value: "localhost")
@@ -211,9 +214,14 @@ public struct ControlHTTPClient: Sendable {
         }
         head.headers.add(name: "Content-Length", value: "\(body.count)")
         if !body.isEmpty { head.headers.add(name: "Content-Type", value: "application/json") }
-        try await outbound.write(.head(head))
-        if !body.isEmpty { try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: body)))) }
-        try await outbound.write(.end(nil))
+        do {
+            try await outbound.write(.head(head))
+            if !body.isEmpty { try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: body)))) }
+            try await outbound.write(.end(nil))
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private func lost(_ error: any Error) -> ControlSocketError {
