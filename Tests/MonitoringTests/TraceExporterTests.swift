@@ -119,6 +119,32 @@ struct TraceExporterTests {
     }
 
     @Test(
+        "A burst beyond what waits for the exporter's thread is dropped and counted; each other trace is kept or counted"
+    )
+    func burst() async throws {
+        let collector = try await ScriptedCollector.start()
+        // The queue has room for all.
+        var limits = Self.quick
+        (limits.traces, limits.bytes) = (1_000_000, 1 << 30)
+        let exporter = try Self.exporter(port: collector.port, limits: limits)
+        let trace = try Self.trace(2)
+        let large = Trace(trace.id, Array(repeating: try #require(trace.spans.first), count: 100_000))
+        // While its thread encodes a large one, others come.
+        var taken = 0
+        while exporter.counts.overflowed == 0 {
+            exporter.take(taken % (2 * TraceExporter.mostUnencoded) == 0 ? large : trace)
+            taken += 1
+        }
+        #expect(taken > TraceExporter.mostUnencoded)
+        await exporter.stop(within: .seconds(30))
+        let counts = exporter.counts
+        #expect(counts.exported + counts.overflowed + counts.refused + counts.unreachable == taken)
+        exporter.take(trace)
+        #expect(exporter.counts == counts)
+        await collector.stop()
+    }
+
+    @Test(
         "A collector that hangs is given up, while traces are taken at once; the end waits for it no longer than it may"
     )
     func hangs() async throws {
@@ -132,7 +158,7 @@ struct TraceExporterTests {
 
         let patient = try Self.exporter(port: collector.port, patience: .seconds(3_600))
         for number in 1...2_000 { patient.take(try Self.trace(UInt64(number))) }
-        #expect(patient.counts.overflowed > 0)
+        try await until { patient.counts.overflowed > 0 }
         await patient.stop(within: .milliseconds(10))
         #expect(patient.counts.exported == 0)
         await collector.stop()

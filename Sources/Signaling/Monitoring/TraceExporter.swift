@@ -11,21 +11,33 @@ package import Tracing
 
 /// Sends traces to a collector by OTLP over HTTP.
 ///
-/// A call hands its trace over at its end and waits for nothing. What becomes of it is decided by ``TraceQueue``; the requests are made on
-/// a thread of their own, so that a collector that hangs holds up nothing else.
+/// A call hands its trace over at its end and waits for nothing. What becomes of it is decided by ``TraceQueue``; traces are encoded, and the
+/// requests made, on a thread of their own, so that neither a large trace nor a collector that hangs holds up anything else.
+///
+/// Capacity, besides the queue's: ``mostUnencoded`` traces that wait for that thread. Further ones are dropped, and counted as overflowed.
 package final class TraceExporter: Sendable {
     /// How long the collector has for an answer, the connection included.
     package static let patience = Duration.seconds(10)
     /// How long the end of the process waits for the traces of its last calls.
     package static let lastPatience = Duration.milliseconds(500)
     private static let answerBytes = 64 << 10
+    /// Traces that are not encoded yet: as many as an exchange may put out at once, at its end.
+    package static let mostUnencoded = 10_000
 
+    private struct Unencoded {
+        var traces: [Trace] = []
+        var overflowed = 0
+    }
+
+    private let unencoded = Mutex(Unencoded())
     private let queue: Mutex<TraceQueue>
     private let encoding: TraceEncoding
     private let request: HTTPFetch.Request
     private let client: HTTPClient
     private let group: MultiThreadedEventLoopGroup
     private let loop: any EventLoop
+    /// To ``loop``. It is closed before that ends.
+    private let door: LoopDoor
     private let timer: NIOLoopBoundBox<DeadlineTimer?>
     private let outage = Mutex((warnings: OutageLimit(), cause: ""))
     /// Nothing is left in the queue.
@@ -79,6 +91,7 @@ package final class TraceExporter: Sendable {
         queue = Mutex(TraceQueue(limits, seed: seed))
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
+        door = LoopDoor(to: loop)
         timer = .makeEmptyBox(valueType: DeadlineTimer.self, eventLoop: loop)
         let bounds = HTTPFetch.Bounds(
             bodyBytes: Self.answerBytes, time: TimeAmount(patience), acceptsPart: true)
@@ -86,14 +99,40 @@ package final class TraceExporter: Sendable {
     }
 
     /// What became of traces, since the start.
-    package var counts: TraceQueue.Counts { queue.withLock { $0.counts } }
+    package var counts: TraceQueue.Counts {
+        var counts = queue.withLock { $0.counts }
+        counts.overflowed += unencoded.withLock { $0.overflowed }
+        return counts
+    }
 
     /// Takes the trace of a call that has ended. Returns at once.
-    package func take(_ trace: Trace) { feed(.add(TraceEncoding.spans(of: trace))) }
+    package func take(_ trace: Trace) {
+        let isFirst = unencoded.withLock { waiting in
+            guard waiting.traces.count < Self.mostUnencoded else {
+                waiting.overflowed += 1
+                return false
+            }
+            waiting.traces.append(trace)
+            return waiting.traces.count == 1
+        }
+        if isFirst { door.execute { self.encode() } }
+    }
+
+    /// Moves what waits to the queue. On the exporter's thread.
+    private func encode() {
+        let traces = unencoded.withLock { waiting in
+            defer { waiting.traces = [] }
+            return waiting.traces
+        }
+        for trace in traces { feed(.add(TraceEncoding.spans(of: trace))) }
+    }
 
     /// Sends what waits, and ends. What a collector has not taken by then is dropped, and logged.
     package func stop(within limit: Duration = TraceExporter.lastPatience) async {
-        feed(.finish)
+        door.execute {
+            self.encode()
+            self.feed(.finish)
+        }
         let patience = loop.scheduleTask(in: TimeAmount(limit)) { self.ended.open() }
         await ended.wait()
         patience.cancel()
@@ -104,6 +143,7 @@ package final class TraceExporter: Sendable {
         // From now on each request fails at once.
         await client.shutDown()
         await finished.wait()
+        door.close()
         try? await group.shutdownGracefully()
     }
 
