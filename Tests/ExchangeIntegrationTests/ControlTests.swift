@@ -117,6 +117,11 @@ import Testing
                 }
             }
             #expect(heard == ["the team created", "main lobby removed", "the team left", "moveRequested"])
+            let events = try await received(by: client, "/v1/events?after=oldest", until: "move_requested")
+            let orders = events.filter { ["removed", "move_requested"].contains($0.name) }.map(\.json)
+            #expect(orders.count == 3 && orders.allSatisfy { $0.contains(#""user":"bob""#) }, "\(orders)")
+            #expect(orders[0].contains(#""room":"main lobby""#) && orders[0].contains(#""device":"b""#))
+            #expect(orders[1].contains(#""group":"the team""#) && orders[2].contains(#""device":"b""#))
             #expect(code(try await ask(room, #"{"user":"bob"}"#)) == "404 no_such_member")
             #expect(code(try await ask("/v1/rooms/attic/remove", #"{"user":"bob"}"#)) == "404 no_such_room")
             #expect(code(try await ask(group, #"{"user":"alice"}"#)) == "409 wrong_state")

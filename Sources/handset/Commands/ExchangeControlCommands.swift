@@ -310,6 +310,8 @@ extension ExchangeCommand {
         private struct Shown: Decodable {
             let user: String?
             let device: String?
+            let room: String?
+            let group: String?
             let invite: String?
             let from: String?
             let to: [String]?
@@ -318,7 +320,7 @@ extension ExchangeCommand {
             let milliseconds: Int64?
 
             private enum CodingKeys: String, CodingKey {
-                case user, device, invite, from, to, users, reason
+                case user, device, room, group, invite, from, to, users, reason
                 case milliseconds = "at_ms"
             }
 
@@ -328,8 +330,10 @@ extension ExchangeCommand {
                 let parties = users.map { " " + $0.joined(separator: ", ") } ?? ""
                 let course = from.map { " \($0) → \((to ?? []).joined(separator: ", "))" } ?? ""
                 let which = invite.map { " \($0)" } ?? ""
+                let place = room.map { " from room \($0)" } ?? group.map { " from group \($0)" } ?? ""
                 let why = reason.map { ": \($0)" } ?? ""
-                return time + name.replacing("_", with: " ") + which + (course.isEmpty ? party : course) + parties + why
+                let who = (course.isEmpty ? party : course) + parties
+                return time + name.replacing("_", with: " ") + which + who + place + why
             }
         }
     }

@@ -295,6 +295,10 @@ public struct ExchangeHappening: Encodable, Hashable, Sendable {
         case callStarted = "call_started"
         /// A call ended.
         case callEnded = "call_ended"
+        /// The operator took a user out of a room or a group.
+        case removed
+        /// The operator asked a device to connect again.
+        case moveRequested = "move_requested"
         /// Events were lost, because the interface did not keep up.
         case eventsLost = "events_lost"
     }
@@ -307,6 +311,10 @@ public struct ExchangeHappening: Encodable, Hashable, Sendable {
     public var device: String?
     /// Whether a session was resumed.
     public var resumed: Bool?
+    /// The room from which a user was taken.
+    public var room: String?
+    /// The group from which a user was taken.
+    public var group: String?
     /// The invite, or the call's.
     public var invite: String?
     /// Who sent the invite.
@@ -339,6 +347,8 @@ public struct ExchangeHappening: Encodable, Hashable, Sendable {
         try members.encodeIfPresent(user, forKey: .user)
         try members.encodeIfPresent(device, forKey: .device)
         try members.encodeIfPresent(resumed, forKey: .resumed)
+        try members.encodeIfPresent(room, forKey: .room)
+        try members.encodeIfPresent(group, forKey: .group)
         try members.encodeIfPresent(invite, forKey: .invite)
         try members.encodeIfPresent(from, forKey: .from)
         try members.encodeIfPresent(to, forKey: .to)
@@ -349,7 +359,7 @@ public struct ExchangeHappening: Encodable, Hashable, Sendable {
     }
 
     private enum Key: String, CodingKey {
-        case event, user, device, resumed, invite, from, to, users, reason, count
+        case event, user, device, resumed, room, group, invite, from, to, users, reason, count
         case duration = "duration_ms"
         case milliseconds = "at_ms"
     }

@@ -45,7 +45,7 @@ public enum WebhookSource: Sendable {
             case .invite?: .started
             case .callStarted?: .answered
             case .inviteEnded?, .callEnded?: .ended
-            case .login?, .logout?, .connectionLost?, .loginEnded?, .eventsLost?, nil: nil
+            case .login?, .logout?, .connectionLost?, .loginEnded?, .removed?, .moveRequested?, .eventsLost?, nil: nil
             }
         case .trunk:
             switch TrunkHappening.Kind(rawValue: event.name) {

@@ -95,11 +95,15 @@ extension ExchangeHappening {
         case .loginEnded(let user, let cause):
             self.init(.loginEnded)
             (self.user, reason) = (user.text, cause.rawValue)
+        case .participantRemoved(let room, let endpoint):
+            self.init(.removed, endpoint)
+            self.room = room.text
+        case .memberRemoved(let group, let user):
+            self.init(.removed)
+            (self.group, self.user) = (group.text, user.text)
+        case .moveRequested(let endpoint, _): self.init(.moveRequested, endpoint)
         // What an operator ends times out, and a session whose token ends loses its connection.
-        case .inviteEndedByOperator, .participantRemoved, .memberRemoved, .moveRequested, .tokenExpired,
-            .connectionRefused,
-            .pushMade, .pushFailed, .pushDied:
-            return nil
+        case .inviteEndedByOperator, .tokenExpired, .connectionRefused, .pushMade, .pushFailed, .pushDied: return nil
         }
     }
 
