@@ -71,8 +71,8 @@ public final class CallVoicemail: CallParticipant {
     public let kind = ParticipantKind.mailbox
     /// Until there is room for a message.
     public let delaysAnswer = true
-    /// Where owners enter a PIN.
-    public var keepsKeys: Bool { plan.withLock { $0.menu != nil } }
+    /// Owners enter a PIN. Also without a menu, which a reload may take away while they do.
+    public let keepsKeys = true
     private let publish: @Sendable (ParticipantEvent) -> Void
     private let name: @Sendable (ParticipantCall) -> VoicemailNames
     private let plan: Mutex<VoicemailPlan>
