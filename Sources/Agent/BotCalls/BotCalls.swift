@@ -40,14 +40,7 @@ public final class BotCalls: CallParticipant {
         _ plan: BotPlan, mayTransfer: @escaping @Sendable (String) -> Bool,
         publish: @escaping @Sendable (ParticipantEvent) -> Void, order: @escaping @Sendable (BotOrder) -> Void
     ) {
-        let trust: TLSTrust
-        do throws(TLSTrust.Unreadable) {
-            trust = try TLSTrust(trustRootFile: plan.trustRoots)
-        } catch {
-            let what = "the certificates in \(error.path) are not trusted: \(error.cause)"
-            publish(.noted(.warned(what, leftOut: 0), nil))
-            trust = .system
-        }
+        let trust = TLSTrust.systemAnd(plan.trustRoots) { publish(.noted(.warned($0, leftOut: 0), nil)) }
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
         let own = [plan.address, plan.statusCallback].compactMap { $0?.host }

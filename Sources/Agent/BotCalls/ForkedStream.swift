@@ -69,13 +69,14 @@ final class ForkedStream: CallFork, @unchecked Sendable {
     /// Connects.
     func begin() {
         timer = environment.loop.assumeIsolated().scheduleTask(in: Self.openingTime) { [weak self] in
-            self?.fail("the server did not open the WebSocket within \(Self.openingTime.nanoseconds / 1_000_000_000) s")
+            self?.report(
+                "the server did not open the WebSocket within \(Self.openingTime.nanoseconds / 1_000_000_000) s")
         }
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
             guard !isOver else { return }
             switch result {
             case .success(let addresses): connect(to: addresses[...])
-            case .failure(let error): fail(environment.explain(error, stream.address))
+            case .failure(let error): report(environment.explain(error, stream.address))
             }
         }
     }
@@ -89,8 +90,8 @@ final class ForkedStream: CallFork, @unchecked Sendable {
     }
 
     private func connect(to addresses: ArraySlice<NIOCore.SocketAddress>) {
-        guard let address = addresses.first else { return fail("the server's host has no address") }
-        guard let endpoint = try? HTTPEndpoint(stream.address) else { return fail("the server's URL is unusable") }
+        guard let address = addresses.first else { return report("the server's host has no address") }
+        guard let endpoint = try? HTTPEndpoint(stream.address) else { return report("the server's URL is unusable") }
         let credentials = environment.plan.token.map { environment.plan.wire.credentials($0, at: stream.address) }
         let rest = addresses.dropFirst()
         socket = WebBotSocket(
@@ -113,7 +114,7 @@ final class ForkedStream: CallFork, @unchecked Sendable {
         case .closed(let failure):
             socket = nil
             if !isOpen, !rest.isEmpty { return connect(to: rest) }
-            if isOpen, failure == nil { report(nil) } else { fail(failure ?? "the server has closed it at once") }
+            report(isOpen ? failure : failure ?? "the server has closed it at once")
         }
     }
 
@@ -133,8 +134,7 @@ final class ForkedStream: CallFork, @unchecked Sendable {
         for message in wire.take(inbound: heard, outbound: said) { socket?.send(message) }
     }
 
-    private func fail(_ why: String) { report(why) }
-
+    /// Ends it, and reports why; nil if the server has closed it in order.
     private func report(_ failure: String?) {
         guard !isOver else { return }
         let tell = tell

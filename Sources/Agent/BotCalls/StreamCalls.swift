@@ -53,13 +53,7 @@ public final class StreamCalls: CallStreams {
 
     /// - Parameter warn: Reports what the operator must know, with the number of reports before it that were left out.
     public init(_ plan: StreamPlan, warn: @escaping @Sendable (_ what: String, _ leftOut: Int) -> Void) {
-        let trust: TLSTrust
-        do throws(TLSTrust.Unreadable) {
-            trust = try TLSTrust(trustRootFile: plan.trustRoots)
-        } catch {
-            warn("the certificates in \(error.path) are not trusted: \(error.cause)", 0)
-            trust = .system
-        }
+        let trust = TLSTrust.systemAnd(plan.trustRoots) { warn($0, 0) }
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
         work = LoopWork(on: loop)

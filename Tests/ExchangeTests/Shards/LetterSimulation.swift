@@ -326,7 +326,7 @@ struct LetterSimulation {
         guard processes[index].isUp else { return }
         tally.crashes += 1
         giveAway(shardsOf: index, after: 200)
-        // Nobody learns whether a transaction under way was committed.
+        // Whether a transaction under way was committed is not known.
         if let batch = processes[index].inFlight, happens(50) {
             _ = write(batch)
             tally.cutOff += 1

@@ -40,6 +40,18 @@ package final class TLSTrust: Sendable {
         }
     }
 
+    /// Trusts what the system trusts, and the certificates of a PEM file if one is given and can be used.
+    ///
+    /// - Parameter warn: Reports why the file's certificates are not trusted.
+    package static func systemAnd(_ trustRootFile: String?, warn: (String) -> Void) -> TLSTrust {
+        do throws(Unreadable) {
+            return try TLSTrust(trustRootFile: trustRootFile)
+        } catch {
+            warn("the certificates in \(error.path) are not trusted: \(error.cause)")
+            return .system
+        }
+    }
+
     /// Trusts what this certificate has signed, and nothing else.
     package convenience init(only root: TLSCertificate) { self.init(.only([root])) }
 
