@@ -1112,6 +1112,20 @@ struct AccountCallTests {
         #expect(run.requests(.invite).isEmpty)
     }
 
+    @Test("CALL-8: A transfer's failure that comes late does not refuse the next, which is refused if it fails itself")
+    func lateFailure() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try refer(run, 2, to, "sip:carol@sip.test"))
+        let answers = run.statuses.count
+        run.ask(.send(CallSignal(invite: invite, .transferProgress(.failed))))
+        #expect(run.statuses.count == answers)
+        run.ask(.send(CallSignal(invite: invite, .transferProgress(.trying))))
+        #expect(run.statuses.count == answers)
+        run.ask(.send(CallSignal(invite: invite, .transferProgress(.failed))))
+        #expect(run.statuses.last == 603 && run.statuses.count == answers + 1)
+    }
+
     @Test(
         "CALL-8: A target that the account's list of callees has not is marked, however a number is written",
         arguments: [

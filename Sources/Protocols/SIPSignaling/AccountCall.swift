@@ -40,6 +40,14 @@ struct AccountCall: Sendable {
         case settled
     }
 
+    /// A transfer that the peer has asked us for.
+    enum Referral: Sendable {
+        /// The application has not decided on it.
+        case asked
+        /// The application is about to place the call to the target.
+        case admitted
+    }
+
     let invite: InviteID
     let sip: SIPCall
     let peer: UserID
@@ -56,8 +64,8 @@ struct AccountCall: Sendable {
     var peerOffer = PeerOffer.none
     /// Set while our address has changed and the peer has not answered an offer with the new one.
     var pendingAddress: PendingAddress?
-    /// Whether the peer has asked us for a transfer that the application has not decided on.
-    var hasReferral = false
+    /// What the peer has asked us for, until the call to the target is placed, or is refused.
+    var referral: Referral?
     /// When a transfer that we asked the peer for counts as failed, unless the peer reports on it before.
     var transferUntil: Instant?
     /// The request that waits for the result of a probe.

@@ -473,10 +473,10 @@ struct AccountCalls: Sendable {
         if let trace = options.trace { call.dial?.headers.append(.traceparent, "\(trace)") }
         call.dial?.headers.append(options.hops)
         if let origin = options.transfer?.invite {
-            guard let asked = calls[origin], asked.hasReferral else {
+            guard let asked = calls[origin], asked.referral != nil else {
                 return refuse(.inviteEnded, "no peer requests this transfer any more")
             }
-            calls[origin]?.hasReferral = false
+            calls[origin]?.referral = nil
             call.dial?.origin = asked.sip
         }
         calls[id] = call
@@ -624,10 +624,7 @@ struct AccountCalls: Sendable {
             guard let failure = transfer(request, in: call, activity, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
         case .transferProgress(let progress)? where call.isTalking:
-            // The user agent reports the progress of the call; only a refusal comes from the application.
-            guard progress == .refused || progress == .failed, call.hasReferral else { break }
-            calls[signal.invite]?.hasReferral = false
-            run(.command(call.sip, .refuseTransfer), now, &outbox)
+            note(progress, ofReferralTo: call, now, &outbox)
         case .key(let key)? where call.isTalking:
             guard let failure = press(key, in: call, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
@@ -748,11 +745,27 @@ struct AccountCalls: Sendable {
     private mutating func asked(
         _ call: AccountCall, _ uri: AnyURI, _ outbox: inout [AccountOutput]
     ) {
-        calls[call.invite]?.hasReferral = true
+        calls[call.invite]?.referral = .asked
         var request = CallTransfer.Request(target: SIPNames.user(of: NameAddress(uri)))
         request.isOutside = !names.isOwn(uri)
         request.isUnlisted = uri.callee(of: names.domain).map(callees.admits) != true
         tell(.transfer(request), of: call, &outbox)
+    }
+
+    /// The application reports the progress of a transfer that the peer has asked for. The user agent does so itself once the call to the
+    /// target is placed, so only a refusal counts, and a failure before that. The failure of the transfer before may come when the
+    /// peer has asked for the next one, which the application has not admitted then.
+    private mutating func note(
+        _ progress: CallTransfer.Progress, ofReferralTo call: AccountCall, _ now: Instant,
+        _ outbox: inout [AccountOutput]
+    ) {
+        switch (call.referral, progress) {
+        case (.asked?, .trying): calls[call.invite]?.referral = .admitted
+        case (.asked?, .refused), (.admitted?, .refused), (.admitted?, .failed):
+            calls[call.invite]?.referral = nil
+            run(.command(call.sip, .refuseTransfer), now, &outbox)
+        case (_, .accepted), (_, .failed), (_, .refused), (_, .ringing), (_, .trying): break
+        }
     }
 
     private func tell(_ message: CallMessage, of call: AccountCall, _ outbox: inout [AccountOutput]) {
