@@ -48,8 +48,10 @@ struct SessionDescriptionTests {
         #expect(
             try SessionDescription(parsing: lines.map { $0 == "s=-" ? $0 : $0 + blanks }.joined(separator: "\r\n"))
                 == plain)
-        let colons = lines.map { $0.hasPrefix("a=s") || $0.hasSuffix("mux") ? $0 + ":" : $0 }
-        #expect(try SessionDescription(parsing: colons.joined(separator: "\n")) == plain)
+        for colon in [":", blanks + ":", blanks + ":" + blanks] {
+            let colons = lines.map { $0.hasPrefix("a=s") || $0.hasSuffix("mux") ? $0 + colon : $0 }
+            #expect(try SessionDescription(parsing: colons.joined(separator: "\n")) == plain)
+        }
     }
 
     @Test("Lines may end in LF or CR alone, and blank ones are passed over")

@@ -236,8 +236,10 @@ private struct Parser {
     private static func attribute(_ value: String) -> SDPAttribute {
         guard let colon = value.utf8.firstIndex(of: UInt8(ascii: ":")) else { return SDPAttribute(value) }
         let text = value[value.utf8.index(after: colon)...]
-        // Some write a flag with a colon behind it.
-        return SDPAttribute(String(value[..<colon]), text.isEmpty ? nil : String(text))
+        // Some write a flag with a colon behind it, or a blank before the colon, which no name has.
+        let blanks = value[..<colon].utf8.reversed().prefix { $0 == 32 || $0 == 9 }.count
+        let name = value[..<value.utf8.index(colon, offsetBy: -blanks)]
+        return SDPAttribute(String(name), text.isEmpty ? nil : String(text))
     }
 
     private static func section(_ value: String, _ number: Int) throws(SDPError) -> MediaSection {
